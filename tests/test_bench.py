@@ -230,6 +230,13 @@ def figures(bench: Bench, check: str, printed: str) -> list[str]:
     return re.findall(checks[check].figure, printed, re.MULTILINE)
 
 
+def test_the_benchmark_of_block_causal_models(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    toy = replace(TOY, head_dim=8, qk_norm=True, block_length=4)
+    module = bench("block_causal", SHAPE=toy, PROMPT=6, LENGTH=10, MASK=0, END=1, PROMPT_IDS=99, QUOTAS=(1, 2))
+    printed = run(module, "--layers", "1", "--batches", "2", "--blocks", "4", "8", "--out", str(tmp_path / "out"))
+    assert len(json.loads((tmp_path / "out").read_text())) == 4 and module.HEADER in printed
+
+
 def test_the_gpu_checks_are_commands_that_exist(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     module = bench("verify_gpu")
     for check in module.checks(Path("out")):

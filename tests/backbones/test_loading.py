@@ -62,6 +62,9 @@ def test_the_published_sizes() -> None:
     sizes = {release.name: 2 * release.shape.parameters for family in FAMILIES for release in family.releases}
     assert sizes["GSAI-ML/LLaDA-8B-Instruct"] == sizes["GSAI-ML/LLaDA-1.5"] == 16_031_162_368
     assert sizes["Dream-org/Dream-v0-Instruct-7B"] == 15_231_233_024
+    assert round(sizes["GSAI-ML/iLLaDA-8B-Base"] / 2e9, 2) == 7.62  # its model card
+    assert round(sizes["JetLM/SDAR-8B-Chat"] / 2e9, 2) == 8.19  # Qwen3-8B
+    assert round(sizes["Efficient-Large-Model/Fast_dLLM_v2_7B"] / 2e9, 2) == 7.62  # Qwen2.5-7B
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)

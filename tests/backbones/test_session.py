@@ -177,6 +177,7 @@ def test_a_guided_model_has_every_fact_of_its_model() -> None:
         samplers, frame = {"own": Path("own.toml")}, ((1,), (2,))
         parameters, context, is_bounded, sees_padding = 7, 64, True, False
         has_kv_cache, copies_kv_cache, graph_tokens, computes_in_parts = True, True, 8, True
+        block_length = 4
 
     model, changed = Odd(), {"graph_tokens": 4, "about": {"model": "odd", "guidance": 1.0}, "copies_kv_cache": False}
     guided, facts = Guided(model, 1.0), [name for name in Denoiser.__annotations__ if not name.startswith("_")]

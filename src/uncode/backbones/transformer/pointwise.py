@@ -6,6 +6,8 @@ Plain torch, or a Triton kernel on a GPU without gradients.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -31,6 +33,21 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tens
     h = x.to(at_least_float32(x.dtype))
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
     return x, weight * h.to(x.dtype)
+
+
+class QKNorm(NamedTuple):
+    """The RMSNorm of each head of the queries and keys, before RoPE."""
+
+    queries: Tensor
+    """Its weights `[d]`."""
+    keys: Tensor
+    eps: float
+
+    def __call__(self, x: Tensor, heads: int) -> Tensor:
+        """`x` `[B, heads + key heads, T, d]`, normed: computed in float32, then scaled in the model's own dtype."""
+        wide = x.to(at_least_float32(x.dtype))
+        normed = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+        return torch.cat((self.queries * normed[:, :heads], self.keys * normed[:, heads:]), 1)
 
 
 Rope = tuple[Tensor, Tensor]

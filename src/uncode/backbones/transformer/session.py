@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -20,8 +21,17 @@ from .windows import DeviceWindows
 class TransformerSession:
     """Rows in decoding on a :class:`Transformer`."""
 
-    def __init__(self, network: Transformer, barred: Tensor, shift: int, rows: int, length: int) -> None:
-        self.network, self.barred, self.shift = network, barred, shift
+    def __init__(
+        self,
+        network: Transformer,
+        barred: Tensor,
+        shift: int,
+        rows: int,
+        length: int,
+        check: Callable[[Tensor], None] | None = None,
+    ) -> None:
+        """`check` sees the logits of the first forward before the mask's are barred."""
+        self.network, self.barred, self.shift, self.check = network, barred, shift, check
         shape = network.shape
         self.cache = KVCache(shape.layers, shape.key_heads, shape.head_width, rows, length)
         self.version: int | None = None
@@ -115,6 +125,9 @@ class TransformerSession:
         layers = None if inputs.cache_columns is None else cache.layers(inputs.cache_columns, rows)
         stream = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, layers, inputs.wanted)
         logits = self.network.logits(*stream).to(inputs.tokens.device)
+        if self.check is not None:
+            check, self.check = self.check, None
+            check(logits)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
     def _rows_of(self, layout: Layout) -> RowPositions:
@@ -143,7 +156,8 @@ class TransformerSession:
 
     def copy_rows(self, session: TransformerSession, rows: Tensor) -> None:
         """The first rows take over the stored keys and values of these rows of another session."""
-        self.cache.copy_from(session.cache, rows)
+        if session.cache.is_allocated:  # nothing is stored for a row of one block
+            self.cache.copy_from(session.cache, rows)
 
     def keep(self, rows: Tensor) -> None:
         self.cache.keep(rows)
