@@ -157,6 +157,8 @@ def test_models_lists_families_ids_and_the_cache(tmp_path: Path) -> None:
     dream = listed["Dream-org/Dream-v0-Instruct-7B"]
     assert (dream["mask_id"], dream["eos_ids"], dream["key_heads"]) == (151666, [151643, 151645], 4)
     assert listed["GSAI-ML/LLaDA-1.5"]["parameters"] == 8_015_581_184
+    assert "memory 16.0 GB in bfloat16, 9.1 GB in fp8, 9.1 GB in int8, 5.8 GB in int4" in shown
+    assert dream["memory"]["bfloat16"] == 15_231_233_024 > dream["memory"]["fp8"]
 
 
 def test_doctor_says_what_is_there_and_what_is_missing() -> None:
