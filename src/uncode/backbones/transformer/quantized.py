@@ -42,8 +42,9 @@ K_MULTIPLE = 512
 GROUP, MIN_GROUP = 128, 16
 """Numbers of a row that share an int4 scale: the greatest common divisor of `k` and 128, and at least 16."""
 INT4_MAX = 15.0
-CPU_BLOCK, GPU_BLOCK = 2**18, 2**26
-"""Numbers of a matrix that are widened at a time: on a CPU so few that they stay in the core's cache."""
+CPU_BLOCK, GPU_BLOCK, GPU_PACKED_BLOCK = 2**18, 2**25, 2**22
+"""Numbers of a matrix that are widened or packed at a time. On a CPU they are so few that they stay in the core's
+cache, and that what is freed leaves no large gaps in the heap."""
 
 
 class WeightFormat(ABC):
@@ -67,7 +68,7 @@ class WeightFormat(ABC):
         """A matrix as packed numbers and scales. Only some rows are held in float32 at a time."""
         length, width = weight.shape
         packed, scale = self.empty(length, width, weight.device)
-        step = _block(weight)
+        step = _block(weight, GPU_PACKED_BLOCK)
         for at in () if weight.is_meta else range(0, length, step):
             rows = weight[at : at + step]
             packed[at : at + step], scale[at : at + step] = self.pack_rows(rows.to(at_least_float32(rows.dtype)))
@@ -378,7 +379,8 @@ def _plain_product(rows: PackedRows, weight: Tensor, scale: Tensor, bias: Tensor
 
 
 def _scaled_product(rows: PackedRows, weight: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
-    """The same on tensor cores. Their fast accumulation rounds sums to about 14 bits, far finer than fp8's 4."""
+    """The same on tensor cores. Their fast accumulation rounds sums to about 14 bits: it was measured to change a
+    product by 0.3 % of its norm, where fp8 itself changes it by 3.7 % (docs/log.md)."""
     numbers = rows.numbers
     scales = rows.scale.reshape(-1, 1), scale[None]
     flat = numbers.reshape(-1, numbers.shape[-1])
@@ -405,6 +407,6 @@ def _may_scale(rows: PackedRows, weight: Tensor) -> bool:
     return divides and rows.dtype == torch.bfloat16 and has_fp8(numbers) and weight.device == numbers.device
 
 
-def _block(weight: Tensor) -> int:
-    """Rows of a matrix that are widened at a time."""
-    return max(1, (CPU_BLOCK if weight.device.type == "cpu" else GPU_BLOCK) // weight.shape[1])
+def _block(weight: Tensor, on_gpu: int = GPU_BLOCK) -> int:
+    """Rows of a matrix that are widened or packed at a time."""
+    return max(1, (CPU_BLOCK if weight.device.type == "cpu" else on_gpu) // weight.shape[1])
