@@ -35,7 +35,10 @@ _DREAM = (
     f"mask id and EOS in the code of NVlabs/Fast-dLLM, licence of the repository; {_TOY}",
 )
 _D3LLM = "overlapping blocks of 32, the next opens at a tenth; entropy at most 0.5"
-_DIFFUCODER = "mask id in configuration_dream.py and licence on the hub; sizes by the size of its weights"
+_DIFFUCODER = (
+    "licence on the hub; mask id in DiffuCoder-7B-Base's configuration_dream.py; sizes by the size of the weights; the "
+    "modelling file was not read"
+)
 
 DREAM = Dialect(
     model_type="Dream",
@@ -57,7 +60,7 @@ DREAM = Dialect(
             True,
             "not verified",
             f"{_D3LLM} (hao-ai-lab/d3LLM chat/chat_d3llm_dream.py); its own KV cache is not here",
-            f"ids are Dream's; the hub's page with the licence was not found; {_TOY}",
+            f"ids are Dream's; the hub's page with the licence was not found; logits of its own modelling file; {_TOY}",
         ),
         Release(
             "d3LLM/d3LLM_Dream_Coder",
@@ -73,7 +76,7 @@ DREAM = Dialect(
             True,
             "MIT",
             "blocks of 32, entropy at most 0.5 (czg1225/dParallel Dream/generate.py)",
-            f"ids are Dream's; licence of the repository; {_TOY}",
+            f"ids are Dream's; licence of the repository; its modelling file is Fast-dLLM's, byte for byte; {_TOY}",
         ),
         Release(
             "Dream-org/Dream-Coder-v0-Base-7B",
@@ -81,7 +84,7 @@ DREAM = Dialect(
             False,
             "Apache-2.0",
             _entropy(0.2, "DreamLM/Dream-Coder base/eval_code_base.sh", 0.9),
-            "ids are Dream's; licence of the repository",
+            "ids are Dream's; licence of the repository; logits of its own modelling file",
         ),
         Release(
             "Dream-org/Dream-Coder-v0-Instruct-7B",
@@ -89,7 +92,7 @@ DREAM = Dialect(
             True,
             "Apache-2.0",
             _entropy(0.1, "DreamLM/Dream-Coder README.md; the eos_penalty of its demos is not here"),
-            "ids, sizes and licence in a copy of its configuration on the hub",
+            "licence on the hub, ids and sizes in a copy of its configuration there; logits of its own modelling file",
         ),
         Release(
             "apple/DiffuCoder-7B-Base",
