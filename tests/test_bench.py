@@ -359,6 +359,17 @@ def test_startup(bench: Bench, run: Run) -> None:
     assert "import torch" in printed and "uncode --version" in printed
 
 
+def test_two_processes_up_to_their_answers(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup", SHORT=8), "--answers", "--own")
+    assert set(json.loads(printed)) == set(bench("startup").COLUMNS)
+
+
+@pytest.mark.slow
+def test_two_processes(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup"), "--answers")
+    assert re.search(r"^ +2( +\d+\.\d\d){4}$", printed, re.MULTILINE)
+
+
 def test_threshold(bench: Bench, run: Run) -> None:
     for texts in ("training", "own"):
         threshold = bench("threshold", FAMILIES=ONE_FAMILY, EXAMPLES=2, MASKS=1)
