@@ -309,6 +309,22 @@ def test_caches(bench: Bench, run: Run) -> None:
     assert [row[1] for row in rows[1:]] == ["none", "prefix", "dual", "window", "none", "window"]
 
 
+def test_weights(bench: Bench, run: Run) -> None:
+    weights = bench("weights", FAMILIES=ONE_FAMILY)
+    printed = run(weights, "--device", "cpu", "--problems", "2", "--families", SHORT.name)
+    rows = [line.split() for line in printed.splitlines()[2:]]
+    assert [row[0] for row in rows[:5]] == ["float32", "bfloat16", "fp8", "int8", "int4"]
+    assert rows[0][1:5] == ["0.00", "%", "0.0000", "0.00000"] and rows[6][1] == "algebra"
+    changes = {row[0]: float(row[4]) for row in rows[:5]}
+    assert 0 < changes["int8"] < changes["fp8"] < changes["int4"]
+
+
+def test_weights_of_a_random_network(bench: Bench, run: Run) -> None:
+    weights = bench("weights", SHAPES={"8B": TOY}, MASK=100, END=99, PROMPT=8, LENGTH=12)
+    printed = run(weights, "--device", "cpu", "--random", "1")
+    assert "random weights on cpu, 1 layers" in printed and len(printed.splitlines()) == 7
+
+
 def test_engine(bench: Bench, run: Run) -> None:
     engine = bench("engine", LENGTHS=(4, 8), PROMPTS=(3, 5))
     printed = run(engine, "--tiny", "--rows", "2", "--requests", "4", "--caches", "none", "dual")

@@ -13,7 +13,14 @@ from torch import Tensor
 from tests.checkpoints import like_the_toy
 from uncode.backbones.guidance import Guided
 from uncode.backbones.transformer import cuda_graph
-from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphCache
+from uncode.backbones.transformer.cuda_graph import (
+    MAX_TOKENS,
+    CapturedForward,
+    Forward,
+    ForwardInputs,
+    GraphCache,
+    fits,
+)
 from uncode.backbones.transformer.kv_cache import KVCache
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
@@ -116,11 +123,11 @@ def test_inputs_fit_fewer_rows_of_the_same_kind_only() -> None:
     def inputs(rows: int, places: Tensor | None = None, by_row: int = 1) -> ForwardInputs:
         return ForwardInputs(torch.zeros(rows, 4), angle, angle, None, places, torch.zeros(by_row, 2))
 
-    assert inputs(4).fits(inputs(3)) and not inputs(3).fits(inputs(4))
-    assert not inputs(4).fits(inputs(3, torch.arange(4)))
-    assert inputs(4, torch.arange(4)).fits(inputs(3, torch.arange(4)))
-    assert not inputs(4, torch.arange(4)).fits(inputs(3, torch.zeros(3, 4)))
-    assert inputs(4, by_row=4).fits(inputs(3, by_row=3)) and not inputs(4).fits(inputs(3, by_row=3))
+    assert fits(inputs(4), inputs(3)) and not fits(inputs(3), inputs(4))
+    assert not fits(inputs(4), inputs(3, torch.arange(4)))
+    assert fits(inputs(4, torch.arange(4)), inputs(3, torch.arange(4)))
+    assert not fits(inputs(4, torch.arange(4)), inputs(3, torch.zeros(3, 4)))
+    assert fits(inputs(4, by_row=4), inputs(3, by_row=3)) and not fits(inputs(4), inputs(3, by_row=3))
 
 
 def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:

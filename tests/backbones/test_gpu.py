@@ -16,10 +16,18 @@ from torch.nn import functional
 from tests.checkpoints import like_the_toy
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer import attention, linear
+from uncode.backbones.transformer import attention, cuda_graph, linear, quantized
+from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
+from uncode.core.pieces.blocks import SlidingWindow
+from uncode.core.pieces.cache import WindowCache
+from uncode.core.pieces.policy import Policy, Sampler
+from uncode.core.pieces.score import Confidence, ExponentialPosition
+from uncode.core.pieces.select import Exactly, TopK
+from uncode.core.stepper.forwards import LookAhead
+from uncode.core.support.transfer import Download
 from uncode.frequency import FrequencyTable
-from uncode.generation.decoding import steps
+from uncode.generation.decoding import decode, steps
 from uncode.samplers import presets
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
@@ -73,6 +81,72 @@ def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dt
 
 @here
 @pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("rows", [1, 32, 300])
+def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
+    """By the kernels, alone and after a norm, bit for bit as by the plain code."""
+    from uncode.backbones.transformer import pointwise, pointwise_triton
+
+    x, parts, weight = (
+        draw(1, rows, 4096, dtype=dtype),
+        draw(4, 1, rows, 4096, dtype=torch.float32),
+        draw(4096, dtype=dtype),
+    )
+    x[0, 0] = parts[:, 0, 0] = 0
+    total, numbers, scale = pointwise_triton.add_norm_fp8(x, parts, weight, 1e-5)
+    plain_total, h = pointwise.add_norm(x, parts, weight, 1e-5)
+    assert torch.equal(total, plain_total)
+    for found, found_scale in ((numbers, scale), pointwise_triton.quantize_rows(h)):
+        wanted, wanted_scale = quantized._fp8_rows(h.float())
+        assert torch.equal(found_scale, wanted_scale) and torch.equal(found.view(torch.uint8), wanted.view(torch.uint8))
+
+
+@here
+@pytest.mark.parametrize("name", quantized.FORMATS)
+@pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
+@pytest.mark.parametrize("rows", [1, 32, 64, 100, 300])
+def test_packed_products(rows: int, sizes: tuple[int, int, int], name: str) -> None:
+    """Beside float64 products of what is packed: by the kernels for few rows, `_scaled_mm` and plain ones for many."""
+    (width, joint, hidden), kind = sizes, quantized.FORMATS[name]
+
+    def product(x: Tensor, packed: tuple[Tensor, Tensor]) -> Tensor:
+        rows = quantized.quantize_rows(x)
+        wide = rows.numbers.double() * rows.scale.double()[..., None] if name == "fp8" else x.double()
+        return wide @ kind.unpack_rows(*packed, torch.float64).T
+
+    h, bias = draw(1, rows, width, dtype=torch.bfloat16), draw(joint, dtype=torch.bfloat16)
+    qkv, both, down = (
+        kind.pack(draw(*shape, dtype=torch.bfloat16, scale=0.02))
+        for shape in ((joint, width), (2 * hidden, width), (width, hidden))
+    )
+    close(kind.linear(h, *qkv, bias), product(h, qkv) + bias.double())
+    close(kind.linear(h, *qkv), product(h, qkv))
+    gate, up = product(h, both).chunk(2, -1)
+    close(kind.swiglu(h, *both), functional.silu(gate) * up)
+    wide = draw(1, rows, hidden, dtype=torch.bfloat16)
+    parts = kind.split_k(wide, *down)
+    assert (parts.dim() == 4) == (name != "int8" and rows <= (128 if name == "fp8" else 64))
+    close(parts.sum(0) if parts.dim() == 4 else parts, product(wide, down))
+
+
+@here
+@pytest.mark.parametrize("name", quantized.FORMATS)
+def test_a_packed_network_decodes_by_graphs_as_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = Shape(4096, 2, 32, 32, 12288, 1024, theta=500000.0, eps=1e-5, context=4096)
+    network = Transformer(shape).to(torch.bfloat16).to_empty(device="cuda")
+    for parameter in network.parameters():
+        parameter.normal_(float(parameter.dim() == 1), 0.02)
+    network.fuse()
+    network.quantize(name)
+    model = TransformerDenoiser(network, LLADA, mask_id=0, eos_ids=(1,))
+    canvas = Canvas.after_prompt([[5, 6, 7, 8] * 20, [9, 3]], 64, 0)
+    sampler = presets.semi_ar(blocks=2, cache="dual", steps=16)
+    captured = decode(model, canvas, sampler)
+    monkeypatch.setattr(cuda_graph, "MAX_TOKENS", 0)
+    assert torch.equal(decode(model, canvas, sampler).tokens, captured.tokens)
+
+
+@here
+@pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize(("heads", "key_heads"), [(32, 32), (28, 4)])
 @pytest.mark.parametrize(("batch", "queries"), [(1, 32), (2, 32), (1, 1), (9, 5)])
 def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_heads: int, dtype: torch.dtype) -> None:
@@ -104,6 +178,40 @@ def test_attention_of_short_rows(batch: int, length: int, heads: int, width: int
     if heads == 4:
         assert attention._is_kernel_shape(q, k, v, seen)
         assert torch.equal(attention.attention(q, k, v, seen), attention_triton.flash_attention(q, k, v, seen))
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_window_step_waits_for_its_facts_alone(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sync a step, beside a forward that runs already; one captured graph for the whole decode."""
+    toy = like_the_toy("llada", 5)
+    network = deepcopy(toy.network).float().cuda()
+    model = TransformerDenoiser(network, LLADA, mask_id=toy.mask_id, eos_ids=toy.eos_ids)
+    policy = Policy(Confidence() + ExponentialPosition(0.3), TopK(Exactly(2)), SlidingWindow(16, columns=16))
+    sampler = Sampler(policy, cache=WindowCache(margin=8, every=None, prompt_every=None))
+    canvas = Canvas.after_prompt([[1, 2, 3] * 4, [4] * 7, [5] * 12][:rows], length=96, mask_id=toy.mask_id)
+    run, looks, launched = steps(model, canvas, sampler), list[bool](), list[object]()
+    looked, kept = Download.__call__, LookAhead.keep_logits
+    monkeypatch.setattr(LookAhead, "keep_logits", lambda self, *args: (launched.append(args), kept(self, *args)))
+
+    def look(self: Download) -> Any:
+        torch.cuda.set_sync_debug_mode("default")
+        looks.append(len(launched) > len(looks))  # the next forward is under way
+        found = looked(self)
+        torch.cuda.set_sync_debug_mode("error")
+        return found
+
+    for _ in range(4):
+        next(run)
+    launched.clear()
+    monkeypatch.setattr(Download, "__call__", look)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(20):
+            next(run)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert looks == [True] * 20 and len(run.state.session.graphs.graphs) == 1  # type: ignore[attr-defined]
 
 
 FORESEEN = [

@@ -34,6 +34,7 @@ from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
 from uncode.backbones.loading.load import expected
+from uncode.backbones.loading.memory import ModelSize
 from uncode.backbones.transformer.network import Transformer
 from uncode.models.names import check_name
 
@@ -341,14 +342,14 @@ def test_loading_streams(tmp_path: Path) -> None:
 
 def test_large_models_are_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
-    memory.announce("org/tiny", 1000, torch.float32, cpu)
+    memory.announce("org/tiny", ModelSize.plain(1000, torch.float32), cpu)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(memory, "free_bytes", lambda device: 20_000_000_000)
-    memory.announce("org/big", 8_015_581_184, torch.bfloat16, cpu)
+    memory.announce("org/big", ModelSize.plain(8_015_581_184, torch.bfloat16), cpu)
     shown = capsys.readouterr().err
     assert shown == "org/big: 8.02 B parameters, 16.0 GB in bfloat16; cpu has 20.0 GB free.\n"
     with pytest.raises(UncodeError, match=r"32\.1 GB in float32, but cpu has 20\.0 GB free: choose a smaller dtype"):
-        memory.announce("org/big", 8_015_581_184, torch.float32, cpu)
+        memory.announce("org/big", ModelSize.plain(8_015_581_184, torch.float32), cpu)
 
 
 # -- several devices, models in memory -----------------------------------------------------------

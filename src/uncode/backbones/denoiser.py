@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -40,21 +39,25 @@ class TransformerDenoiser(Denoiser):
         *,
         mask_id: int,
         eos_ids: tuple[int, ...],
+        text_vocab: int | None = None,
         tokenizer: Any = None,
         about: dict[str, Any] | None = None,
         frequency: Table | None = None,
-        samplers: Mapping[str, Path] | None = None,
     ) -> None:
+        """Tokens from `text_vocab` on are never written: those of images, in a model that has them."""
         self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
-        self.samplers = samplers or {}
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
         self.about = about or {"model": dialect.model_type}
-        self._barred = torch.tensor([mask_id], device=self.device)
+        if network.weights is not None:
+            self.about = self.about | {"weights": network.weights}
+        others = range(text_vocab or self.vocab_size, self.vocab_size)
+        self._barred = torch.tensor([mask_id, *others], device=self.device)
 
     def __repr__(self) -> str:
-        return f"TransformerDenoiser({self.about['model']}, {self.dtype}, {self.device})"
+        weights = "" if self.network.weights is None else f"{self.network.weights} weights, "
+        return f"TransformerDenoiser({self.about['model']}, {weights}{self.dtype}, {self.device})"
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -68,6 +71,11 @@ class TransformerDenoiser(Denoiser):
     def graph_tokens(self) -> int:  # type: ignore[override]
         """A network on several devices is not captured."""
         return MAX_TOKENS if len({weight.device for weight in self.network.parameters()}) == 1 else 0
+
+    @property
+    def slides_on_device(self) -> bool:  # type: ignore[override]
+        """On one GPU: on a CPU the host knows where windows are, and computes them in parts."""
+        return self.device.type == "cuda" and self.graph_tokens > 0
 
     def weights(self) -> Iterable[tuple[str, Tensor]]:
         return self.network.named_parameters()

@@ -5,31 +5,58 @@ from __future__ import annotations
 from ...core.errors import UncodeError, require
 from .dialect import Config, Dialect
 from .dream import DREAM
-from .llada import LLADA
+from .llada import LLADA, MMADA
 
-DIALECTS = (LLADA, DREAM)
+DIALECTS = (LLADA, DREAM, MMADA)
+
+
+def named_dialect(config: Config, where: object) -> Dialect | None:
+    """The dialect whose `model_type` a configuration has."""
+    kind = str(config.get("model_type")).casefold()
+    found = next((dialect for dialect in DIALECTS if kind == dialect.model_type.casefold()), None)
+    if found is not None:
+        _refuse_experts(config, where)
+    return found
 
 
 def dialect_of(config: Config, where: object) -> Dialect | None:
     """The dialect a configuration speaks, None for a masked LM of transformers, an error for anything else."""
-    kind, classes = config.get("model_type"), config.get("architectures") or []
-    mixed = config.get("num_experts") or "moe" in f"{kind} {classes}".casefold()
-    experts = f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it."
-    for dialect in DIALECTS:
-        if str(kind).casefold() == dialect.model_type.casefold():
-            require(not mixed, experts)
-            return dialect
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
-
-    if kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return None
-    require(not mixed, experts)
+    kind, dialect = config.get("model_type"), named_dialect(config, where)
+    if dialect is not None or is_masked_lm(kind):
+        return dialect
+    _refuse_experts(config, where)
     if not kind:
         raise UncodeError(without_model_type(config, where))
+    if config.get("auto_map"):
+        raise UncodeError(
+            f"'{where}' is a '{kind}' model with code of its own, which uncode does not run: load it with transformers "
+            "yourself, and pass it to uncode.wrap(model, tokenizer)."
+        )
     raise UncodeError(
         f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads "
         f"{', '.join(d.model_type for d in DIALECTS)} and what transformers' AutoModelForMaskedLM knows."
     )
+
+
+def is_masked_lm(kind: object) -> bool:
+    """Whether transformers has a masked LM of this `model_type`, of its own or registered by the caller."""
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    if kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return True
+    try:
+        return type(AutoConfig.for_model(str(kind))) in MODEL_FOR_MASKED_LM_MAPPING
+    except Exception:  # no such type, or a configuration that needs more than its name
+        return False
+
+
+def _refuse_experts(config: Config, where: object) -> None:
+    mixed = (
+        config.get("num_experts")
+        or "moe" in f"{config.get('model_type')} {config.get('architectures') or []}".casefold()
+    )
+    require(not mixed, f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it.")
 
 
 def without_model_type(config: Config, where: object) -> str:

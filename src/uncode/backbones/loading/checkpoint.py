@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
 from ...util.progress import reading_bar
+from ..transformer.quantized import QuantizedLinear
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
@@ -185,18 +186,22 @@ def fill(
     device_of: Callable[[str], torch.device],
     dtype: torch.dtype,
 ) -> None:
-    """Give every parameter its memory and its numbers, one after the other."""
-    parameters = dict(network.named_parameters())
-    total = sum(entries[published(name)].bytes for name in parameters)
-    done = 0
+    """Give every parameter its memory and its numbers, one after the other. A matrix that is to be packed is packed as
+    soon as it was read, so at most one is held in `dtype`."""
+    found = {name: entries[published(name)] for name, _ in network.named_parameters()}
+    total, done = sum(entry.bytes for entry in found.values()), 0
     with reading_bar("loading") as on_bytes:
-        for name in parameters:
-            entry = entries[published(name)]
-            tensor = empty_tensor(entry.shape, dtype, device_of(name))
+
+        def read(entry: StoredTensor, device: torch.device) -> Tensor:
+            nonlocal done
+            tensor = empty_tensor(entry.shape, dtype, device)
             for count in _read(entry, tensor.view(-1)):
                 done += count
                 on_bytes(done, total)
-            assign(network, name, tensor)
+            return tensor
+
+        for name, entry in found.items():
+            assign(network, name, read(entry, device_of(name)))
 
 
 def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
@@ -222,7 +227,12 @@ def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
 
 
 def assign(network: nn.Module, name: str, tensor: Tensor) -> None:
-    """Replace a parameter by a tensor, in every module that shares it."""
+    """Replace a parameter by a tensor, in every module that shares it. The weight of a quantised map is packed."""
+    owner, _, part = name.rpartition(".")
+    quantized = network.get_submodule(owner)
+    if isinstance(quantized, QuantizedLinear) and part == "weight":
+        quantized.store(tensor)
+        return
     old = network.get_parameter(name)
     new = nn.Parameter(tensor, requires_grad=False)
     for module in network.modules():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +30,17 @@ CAPABILITY = 9
 
 MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
+
+
+class Norm(Protocol):
+    """The norm of a residual stream before a product."""
+
+    @property
+    def weight(self) -> Tensor: ...
+    @property
+    def eps(self) -> float: ...
+    def __call__(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and its norm."""
 
 
 class Matrix:
@@ -56,6 +68,16 @@ class Matrix:
     def swiglu(self, h: Tensor) -> Tensor:
         """`silu(gate(h)) * up(h)`, of the maps gate and up."""
         return silu_mul(self.product(h))
+
+    def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and the product of its norm. A format may fuse the norm with what it does to activations."""
+        x, h = norm(x, delta)
+        return x, self.product(h)
+
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and SwiGLU of its norm."""
+        x, h = norm(x, delta)
+        return x, self.swiglu(h)
 
     def split_k(self, h: Tensor) -> Tensor:
         """The output of a single map without bias. A skinny product is split along K: float32 partial sums
@@ -138,11 +160,17 @@ def is_skinny(h: Tensor, weight: Tensor) -> bool:
     return divides and beside and h.numel() <= MAX_SKINNY_TOKENS * k and pays_on(h)
 
 
-def pays_on(x: Tensor) -> bool:
-    """Whether `x` is on a GPU, and of a dtype, for which our products and our attention were measured to be faster."""
-    return use_triton(x) and x.dtype in (torch.bfloat16, torch.float16) and _capability(x.device) == CAPABILITY
+def pays_on(x: Tensor, dtype: torch.dtype | None = None) -> bool:
+    """Whether `x` is on a GPU, and of a dtype, for which our products and our attention were measured to be faster.
+    `dtype` is given where `x` is quantised."""
+    return (
+        use_triton(x)
+        and (dtype or x.dtype) in (torch.bfloat16, torch.float16)
+        and capability(x.device)[0] == CAPABILITY
+    )
 
 
 @cache
-def _capability(device: torch.device) -> int:
-    return torch.cuda.get_device_capability(device)[0]
+def capability(device: torch.device) -> tuple[int, int]:
+    """The compute capability of a GPU, (9, 0) for Hopper."""
+    return torch.cuda.get_device_capability(device)

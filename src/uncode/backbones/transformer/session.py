@@ -8,12 +8,13 @@ import torch
 from torch import Tensor
 
 from ...core.denoiser import Layout
-from ...core.pieces.cache import Plan
+from ...core.pieces.cache import Plan, SlidingColumns
 from ...core.support.threads import is_small, side_by_side
-from .cuda_graph import ForwardInputs, GraphCache
+from .cuda_graph import ForwardInputs, GraphCache, WindowInputs
 from .kv_cache import KVCache
 from .network import Transformer
-from .prepared import PreparedPlan, RowPart, RowParts, RowPositions, WideRows
+from .prepared import PreparedPlan, RowPart, RowParts, RowPositions, WideRows, refreshing_rows
+from .windows import DeviceWindows
 
 
 class TransformerSession:
@@ -36,8 +37,12 @@ class TransformerSession:
         self.apart = KVCache(shape.layers, shape.key_heads, shape.head_width, 0, length)
         """Of the rows that are computed in their own forward."""
         self.apart_graphs = GraphCache(is_on=on_one_gpu)
+        self.windows: DeviceWindows | None = None
+        """For rows whose windows are known on the device."""
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        if plan.columns is not None and self.cache.is_allocated:
+            return self._run_windows(tokens, layout, plan, plan.columns)
         prepared = self._prepare(layout, plan)
         if isinstance(prepared, RowParts):
             return self._run_parts(prepared, tokens)
@@ -49,6 +54,23 @@ class TransformerSession:
         for wide, own in zip(prepared.wide, apart, strict=True):
             logits.index_copy_(0, wide.rows, own)
         return logits
+
+    def _run_windows(self, tokens: Tensor, layout: Layout, plan: Plan, columns: SlidingColumns) -> Tensor:
+        """The logits of rows whose windows are known on the device. Rows that refresh are computed here for nothing and
+        then in their own forward, which computes all of it again."""
+        rows = self._rows_of(layout)
+        if self.windows is None or self.windows.length != rows.length:
+            weight = self.network.embed.weight
+            self.windows = DeviceWindows(self.network.shape, self.shift, rows.length, weight.device, weight.dtype)
+        logits = self.graphs(partial(self._forward_windows, self.cache), self.windows.inputs_of(tokens, rows, columns))
+        if plan.slides is not None and not plan.slides.all():
+            for wide in refreshing_rows(rows, plan, self.shift):
+                logits.index_copy_(0, wide.rows, self._run_apart(wide, tokens))
+        return logits
+
+    def _forward_windows(self, cache: KVCache, inputs: WindowInputs) -> Tensor:
+        assert self.windows is not None
+        return self._forward(cache, self.windows.expand(inputs))
 
     def _run_apart(self, wide: WideRows, tokens: Tensor) -> Tensor:
         """The logits of wide rows. Their keys and values are computed in their own KV cache, then copied."""
@@ -95,11 +117,15 @@ class TransformerSession:
         logits = self.network.logits(*stream).to(inputs.tokens.device)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
-    def _prepare(self, layout: Layout, plan: Plan) -> PreparedPlan | RowParts:
+    def _rows_of(self, layout: Layout) -> RowPositions:
         if self.version != layout.version:
             self.positions = RowPositions(self.network, layout.valid, self.network.embed.weight.dtype)
             self.version, self.prepared = layout.version, None
             self.graphs.shrink(len(layout.valid))  # not as rows leave: others often join before the next forward
+        return self.positions
+
+    def _prepare(self, layout: Layout, plan: Plan) -> PreparedPlan | RowParts:
+        self._rows_of(layout)
         if self.prepared is None or self.prepared.plan is not plan:
             self.prepared = (
                 RowParts(self.positions, plan, self.shift, self.threads)
