@@ -23,7 +23,7 @@ from uncode.core.canvas import Canvas
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.policy import Sampler
 from uncode.engine import Engine, Result, RowStep
-from uncode.generation.decoding import decode
+from uncode.generation.decoding import steps
 
 LOAD = 2.0
 """Arriving tokens, in multiples of what the fixed batch decodes: so many that some always wait."""
@@ -81,7 +81,8 @@ def full_rows(model: Denoiser, sampler: Sampler, rows: int) -> float:
     for _ in range(2):  # the first captures CUDA graphs
         synchronize(model)
         began = time.perf_counter()
-        decode(model, canvas, sampler)
+        for _ in steps(model, canvas, sampler):
+            pass
         synchronize(model)
         seconds.append(time.perf_counter() - began)
     return rows * length / min(seconds)

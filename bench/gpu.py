@@ -277,8 +277,8 @@ def by_weights(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
             if bf16 := found.get(("bf16", batch)):
                 line += f"{bf16.step / timing.step:24.2f}{bf16.refresh / timing.refresh:9.2f}"
             print(line, flush=True)
+            yield {"by weights": [{"weights": name} | asdict(each) for (name, _), each in found.items()]}
         del model
-    yield {"by weights": [{"weights": weights} | asdict(timing) for (weights, _), timing in found.items()]}
 
 
 def by_throughput(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -299,8 +299,6 @@ LIMITS = {
 """A step's most milliseconds, in units of its floor, by cache and batch: what was measured, and a tenth more."""
 MIN_SPEEDUP = 2.5
 """At least so many times the published tokens per second with the dual cache at batch 1, by tokens per forward."""
-
-
 MIN_FP8 = {"step": 1.5, "refresh": 1.45}
 """At least so many times faster than in bf16 is a block step, and a refresh, with fp8 weights at batch 1."""
 
@@ -308,9 +306,11 @@ MIN_FP8 = {"step": 1.5, "refresh": 1.45}
 def missed(figures: dict[str, Any]) -> list[str]:
     """What is over its limit."""
     if "throughput" in figures:
-        return []
+        return throughput.missed(figures["throughput"])
     if "by weights" in figures:
         timings = {row["weights"]: row for row in figures["by weights"] if row["batch"] == 1}
+        if not {"bf16", "fp8"} <= set(timings):
+            return []
         ratios = {part: timings["bf16"][part] / timings["fp8"][part] for part in MIN_FP8}
         return [f"{part} in fp8: {r:.2f} times faster than in bf16" for part, r in ratios.items() if r < MIN_FP8[part]]
     belief, rows = figures["belief"], figures["table"]

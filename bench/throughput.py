@@ -1,7 +1,7 @@
 """Tokens per second of whole decodes, by weights, cache, batch and tokens a forward: `bench/gpu.py --throughput`.
 
-Confidence decides the order: in blocks of 32, or in a window of 32 columns that slides. Beside it a loop in the style
-of the published code decodes one row on the same bf16 weights with as many tokens a forward (see published.py).
+Confidence decides the order: in blocks of 32, or in a window of 32 columns that slides. Where bf16 comes first, a loop
+in the style of the published code decodes one row on the same weights with as many tokens a forward (see published.py).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import gc
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 import workload
@@ -22,6 +23,17 @@ from uncode.generation.decoding import steps
 QUOTAS, BATCHES = (1, 2, 4, 8), (1, 4, 16, 64)
 MAX_REPEATED = 4
 """Rows up to which a decode is run whole before it is measured. Of more rows, two blocks are."""
+
+MIN_RATES = {
+    ("bf16", 1, 4): 720,
+    ("bf16", 16, 4): 2200,
+    ("bf16", 64, 4): 2300,
+    ("fp8", 1, 4): 1100,
+    ("fp8", 1, 8): 1900,
+    ("fp8", 16, 4): 3300,
+    ("fp8", 64, 4): 3500,
+}
+"""The least tokens per second on an H200, by weights, batch and tokens a forward: of the fastest cache measured."""
 
 Rates = dict[int, float]
 """Tokens per second by tokens a forward."""
@@ -120,3 +132,17 @@ def of_network(
         row = measure(model, Row(weights, cache, batch, published=beside), quotas)
         print(row, flush=True)
         yield row
+
+
+def missed(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """What is below its limit."""
+    best: dict[tuple[str, int, int], float] = {}
+    for row in rows:
+        for quota, rate in row["rates"].items():
+            kind = row["weights"], row["batch"], quota
+            best[kind] = max(best.get(kind, 0.0), rate)
+    return [
+        f"{weights}, batch {batch}, {quota} a forward: {best[weights, batch, quota]:.0f} tokens/s, not {least}"
+        for (weights, batch, quota), least in MIN_RATES.items()
+        if best.get((weights, batch, quota), least) < least
+    ]

@@ -133,6 +133,8 @@ def test_throughput(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> 
     assert all(row["forwards"] == {"2": 8, "4": 4} for row in rows if not row["cache"].startswith("window"))
     assert all(bool(row["published"]) == (row["batch"] == 1) for row in rows)
     assert printed.count("bf16") == printed.count("fp8") == len(expected)
+    rows = [{"weights": "fp8", "batch": 1, "rates": {4: rate, 8: 1900.0}} for rate in (900.0, 1099.0)]
+    assert gpu.missed({"throughput": rows}) == ["fp8, batch 1, 4 a forward: 1099 tokens/s, not 1100"]
 
 
 def test_steps_by_weights(gpu: ModuleType, run: Run, tmp_path: Path) -> None:
@@ -380,6 +382,17 @@ def test_loop(bench: Bench, run: Run) -> None:
 def test_startup(bench: Bench, run: Run) -> None:
     printed = run(bench("startup", COMMANDS=(["--version"],)), "--times", "1")
     assert "import torch" in printed and "uncode --version" in printed
+
+
+def test_two_processes_up_to_their_answers(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup", SHORT=8), "--answers", "--own")
+    assert set(json.loads(printed)) == set(bench("startup").COLUMNS)
+
+
+@pytest.mark.slow
+def test_two_processes(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup"), "--answers")
+    assert re.search(r"^ +2( +\d+\.\d\d){4}$", printed, re.MULTILINE)
 
 
 def test_threshold(bench: Bench, run: Run) -> None:

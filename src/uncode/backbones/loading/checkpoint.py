@@ -209,8 +209,10 @@ def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
     own, count = threading.local(), _READ_BYTES // entry.dtype.itemsize
 
     def copy(at: int) -> int:
-        if not hasattr(own, "numbers"):  # pinned memory is copied to a GPU without a detour
-            own.numbers = torch.empty(min(count, len(flat)), dtype=entry.dtype, pin_memory=flat.is_cuda)
+        if not hasattr(own, "numbers"):
+            own.numbers = empty_tensor((min(count, len(flat)),), entry.dtype, torch.device("cpu"))
+            if flat.is_cuda:  # pinned memory is copied to a GPU without a detour
+                own.numbers = own.numbers.pin_memory()
         part = flat[at : at + count]
         numbers = own.numbers[: len(part)]
         with entry.file.open("rb") as stored:
