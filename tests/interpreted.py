@@ -19,16 +19,10 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dialect import Dialect
 from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.sdar import SDAR
-from uncode.backbones.transformer import (
-    attention,
-    attention_triton,
-    linear_triton,
-    pointwise,
-    pointwise_triton,
-    quantized_triton,
-)
+from uncode.backbones.transformer import attention, pointwise
+from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
+from uncode.backbones.transformer.kernels.linear_triton import Tile
 from uncode.backbones.transformer.kv_cache import LayerCache
-from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession

@@ -66,7 +66,7 @@ here = pytest.mark.skipif(
 @pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
 @pytest.mark.parametrize("rows", [1, 7, 32, 64])
 def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
-    from uncode.backbones.transformer import linear_triton
+    from uncode.backbones.transformer.kernels import linear_triton
 
     width, joint, hidden = sizes
     h = draw(1, rows, width, dtype=dtype)
@@ -86,7 +86,8 @@ def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dt
 @pytest.mark.parametrize("rows", [1, 32, 300])
 def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
     """By the kernels, alone and after a norm, bit for bit as by the plain code."""
-    from uncode.backbones.transformer import pointwise, pointwise_triton
+    from uncode.backbones.transformer import pointwise
+    from uncode.backbones.transformer.kernels import pointwise_triton
 
     x, parts, weight = (
         draw(1, rows, 4096, dtype=dtype),
@@ -169,7 +170,7 @@ def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_head
 @pytest.mark.parametrize("length", [33, 150, 256])
 @pytest.mark.parametrize("batch", [1, 40])
 def test_attention_of_short_rows(batch: int, length: int, heads: int, width: int, dtype: torch.dtype) -> None:
-    from uncode.backbones.transformer import attention_triton
+    from uncode.backbones.transformer.kernels import attention_triton
 
     qkv = draw(batch, length, 3 * heads * width, dtype=dtype).view(batch, length, 3 * heads, width).transpose(1, 2)
     q, k, v = qkv.split(heads, 1)
@@ -220,7 +221,7 @@ def test_a_window_step_waits_for_its_facts_alone(rows: int, monkeypatch: pytest.
 @pytest.mark.parametrize("queries", [4, 9, 64])
 def test_attention_with_a_mask_for_each_query(queries: int) -> None:
     """As where a block of a block-causal model opens: the queries of the block before see less."""
-    from uncode.backbones.transformer import attention_triton
+    from uncode.backbones.transformer.kernels import attention_triton
 
     q, k, v = (draw(3, heads, n, 128, dtype=torch.bfloat16) for heads, n in ((16, queries), (8, 700), (8, 700)))
     blocks = torch.arange(700 - queries, 700, device="cuda") // 4

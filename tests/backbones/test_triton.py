@@ -124,7 +124,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones.transformer import attention_triton, linear_triton, pointwise_triton, quantized_triton
+    from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
     from uncode.core import belief_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))

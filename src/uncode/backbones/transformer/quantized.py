@@ -4,8 +4,8 @@ A format packs a matrix `[n, k]` row by row: numbers of 8 or 4 bits, and scales 
 stacking what is packed. int8 and int4 are formats of the weights alone: a product widens them to the activations'
 dtype. fp8 quantises the activations too, row by row, because tensor cores multiply fp8 twice as fast as bfloat16.
 
-The plain code here says what is computed. The kernels of `quantized_triton` and `torch._scaled_mm` compute the same
-where they are faster.
+The plain code here says what is computed. The kernels of :mod:`.kernels.quantized_triton` and `torch._scaled_mm`
+compute the same where they are faster.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ class Fp8(WeightFormat):
     def linear(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
         rows = quantize_rows(h)
         if is_skinny(rows.numbers, weight, rows.dtype):
-            from . import quantized_triton
+            from .kernels import quantized_triton
 
             output: Tensor = quantized_triton.linear(rows.numbers, rows.scale, weight, scale, bias, rows.dtype)
             return output
@@ -145,7 +145,7 @@ class Fp8(WeightFormat):
         rows = quantize_rows(h)
         if not is_skinny(rows.numbers, weight, rows.dtype):
             return silu_mul(self.linear(rows, weight, scale))
-        from . import quantized_triton
+        from .kernels import quantized_triton
 
         output: Tensor = quantized_triton.swiglu(rows.numbers, rows.scale, weight, scale, rows.dtype)
         return output
@@ -153,7 +153,7 @@ class Fp8(WeightFormat):
     def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
         if not is_skinny(h, weight, h.dtype, MAX_SPLIT_K_TOKENS):
             return self.linear(h, weight, scale)
-        from . import quantized_triton
+        from .kernels import quantized_triton
 
         numbers, own, _ = quantize_rows(h)
         output: Tensor = quantized_triton.split_k(numbers, own, weight, scale)
@@ -230,7 +230,7 @@ class Int4(WeightFormat):
     def linear(self, h: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
         if not self._is_skinny(h, weight, scale):
             return super().linear(h, weight, scale, bias)
-        from . import quantized_triton
+        from .kernels import quantized_triton
 
         output: Tensor = quantized_triton.int4_linear(h, weight, scale, bias)
         return output
@@ -238,7 +238,7 @@ class Int4(WeightFormat):
     def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
         if not self._is_skinny(h, weight, scale):
             return super().linear(h, weight, scale)
-        from . import quantized_triton
+        from .kernels import quantized_triton
 
         output: Tensor = quantized_triton.int4_split_k(h, weight, scale)
         return output
@@ -336,7 +336,7 @@ def quantize_rows(h: Tensor | PackedRows) -> PackedRows:
     if isinstance(h, PackedRows):
         return h
     if has_fp8(h) and use_triton(h):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         return PackedRows(*pointwise_triton.quantize_rows(h), h.dtype)
     return PackedRows(*_fp8_rows(h.to(at_least_float32(h.dtype))), h.dtype)
@@ -345,7 +345,7 @@ def quantize_rows(h: Tensor | PackedRows) -> PackedRows:
 def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, PackedRows]:
     """`x + delta`, and its norm in fp8."""
     if has_fp8(x) and use_triton(x):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         x, numbers, scale = pointwise_triton.add_norm_fp8(x, delta, norm.weight, norm.eps)
         return x, PackedRows(numbers, scale, x.dtype)

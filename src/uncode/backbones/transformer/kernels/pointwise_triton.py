@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .kv_cache import LayerCache
+from ..kv_cache import LayerCache
 
 FP8 = torch.float8_e4m3fn
 HEADS_PER_PROGRAM = 8
