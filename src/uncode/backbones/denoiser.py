@@ -17,6 +17,7 @@ from .dialects.dialect import Dialect
 from .transformer.cuda_graph import MAX_TOKENS
 from .transformer.network import Shape, Transformer
 from .transformer.session import TransformerSession
+from .transformer.session_memory import IdleMemory
 
 WORTH_A_WARNING = 60.0
 """Seconds of one forward."""
@@ -54,6 +55,7 @@ class TransformerDenoiser(Denoiser):
             self.about = self.about | {"weights": network.weights}
         others = range(text_vocab or self.vocab_size, self.vocab_size)
         self._barred = torch.tensor([mask_id, *others], device=self.device)
+        self._idle = IdleMemory()
 
     def __repr__(self) -> str:
         weights = "" if self.network.weights is None else f"{self.network.weights} weights, "
@@ -89,7 +91,7 @@ class TransformerDenoiser(Denoiser):
             "use a shorter length or a smaller batch",
         )
         warn_if_long(shape, rows, length, self.device)
-        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length)
+        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, self._idle)
 
 
 def warn_if_long(shape: Shape, rows: int, length: int, device: torch.device) -> None:

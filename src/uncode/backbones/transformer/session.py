@@ -14,22 +14,27 @@ from .cuda_graph import ForwardInputs, GraphCache, WindowInputs
 from .kv_cache import KVCache
 from .network import Transformer
 from .prepared import PreparedPlan, RowPart, RowParts, RowPositions, WideRows, refreshing_rows
+from .session_memory import Circumstances, IdleMemory, SessionMemory
 from .windows import DeviceWindows
 
 
 class TransformerSession:
     """Rows in decoding on a :class:`Transformer`."""
 
-    def __init__(self, network: Transformer, barred: Tensor, shift: int, rows: int, length: int) -> None:
+    def __init__(
+        self, network: Transformer, barred: Tensor, shift: int, rows: int, length: int, idle: IdleMemory
+    ) -> None:
         self.network, self.barred, self.shift = network, barred, shift
         shape = network.shape
         self.cache = KVCache(shape.layers, shape.key_heads, shape.head_width, rows, length)
+        self.has_keys = False
+        """Whether keys and values of its rows are stored."""
         self.version: int | None = None
         """Of the layout that `positions` are of."""
         self.prepared: PreparedPlan | RowParts | None = None
         network.separate_moved_layers()
         on_one_device = {parameter.device for parameter in network.parameters()} == {barred.device}
-        on_one_gpu = barred.is_cuda and on_one_device
+        on_one_gpu = on_one_device and _has_graphs(barred.device)
         self.in_parts = on_one_device and barred.device.type == "cpu"
         """Whether rows of different width are computed in parts."""
         self.threads = torch.get_num_threads()
@@ -39,18 +44,36 @@ class TransformerSession:
         self.apart_graphs = GraphCache(is_on=on_one_gpu)
         self.windows: DeviceWindows | None = None
         """For rows whose windows are known on the device."""
+        self._idle, self._circumstances = idle, Circumstances(network) if on_one_gpu else None
+        if self._circumstances is not None:
+            self._take_over(idle.take(self._circumstances, rows, length))
+
+    def _take_over(self, left: SessionMemory | None) -> None:
+        """Go on with the memory of a session that has ended."""
+        if left is not None:
+            self.cache, self.graphs = left.cache, left.graphs
+            self.apart, self.apart_graphs, self.windows = left.apart, left.apart_graphs, left.windows
+
+    def __del__(self) -> None:
+        circumstances = getattr(self, "_circumstances", None)  # None where it was never ready
+        if circumstances is not None:
+            memory = (self.cache, self.graphs, self.apart, self.apart_graphs, self.windows)
+            self._idle.leave(SessionMemory(circumstances, *memory))
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
-        if plan.columns is not None and self.cache.is_allocated:
+        if plan.columns is not None and self.has_keys:
             return self._run_windows(tokens, layout, plan, plan.columns)
         prepared = self._prepare(layout, plan)
         if isinstance(prepared, RowParts):
             return self._run_parts(prepared, tokens)
+        self.has_keys |= prepared.is_cached
         apart = [self._run_apart(wide, tokens) for wide in prepared.wide]
         if prepared.common is None:
             order = torch.cat([wide.rows for wide in prepared.wide]).argsort()
             return torch.cat(apart).index_select(0, order)
-        logits = self.graphs(partial(self._forward, self.cache), prepared.common.inputs_of(tokens))
+        logits = self.graphs(
+            partial(_forward, self.network, self.barred, self.cache), prepared.common.inputs_of(tokens)
+        )
         for wide, own in zip(prepared.wide, apart, strict=True):
             logits.index_copy_(0, wide.rows, own)
         return logits
@@ -62,15 +85,14 @@ class TransformerSession:
         if self.windows is None or self.windows.length != rows.length:
             weight = self.network.embed.weight
             self.windows = DeviceWindows(self.network.shape, self.shift, rows.length, weight.device, weight.dtype)
-        logits = self.graphs(partial(self._forward_windows, self.cache), self.windows.inputs_of(tokens, rows, columns))
+        logits = self.graphs(
+            partial(_forward_windows, self.network, self.barred, self.windows, self.cache),
+            self.windows.inputs_of(tokens, rows, columns),
+        )
         if plan.slides is not None and not plan.slides.all():
             for wide in refreshing_rows(rows, plan, self.shift):
                 logits.index_copy_(0, wide.rows, self._run_apart(wide, tokens))
         return logits
-
-    def _forward_windows(self, cache: KVCache, inputs: WindowInputs) -> Tensor:
-        assert self.windows is not None
-        return self._forward(cache, self.windows.expand(inputs))
 
     def _run_apart(self, wide: WideRows, tokens: Tensor) -> Tensor:
         """The logits of wide rows. Their keys and values are computed in their own KV cache, then copied."""
@@ -79,7 +101,7 @@ class TransformerSession:
             self.apart_graphs.forget()
         if wide.reuses:
             self.apart.copy_from(self.cache, wide.rows)
-        logits = self.apart_graphs(partial(self._forward, self.apart), inputs)
+        logits = self.apart_graphs(partial(_forward, self.network, self.barred, self.apart), inputs)
         self.apart.copy_to(self.cache, wide.rows)
         return logits.clone()  # the next replay overwrites it
 
@@ -89,7 +111,7 @@ class TransformerSession:
             self.cache.allocate(self.network.embed.weight)
         first = prepared.parts[0]
         if first.rows is None and first.columns is None:
-            return self._forward(self.cache, first.prepared.inputs_of(tokens))
+            return _forward(self.network, self.barred, self.cache, first.prepared.inputs_of(tokens))
         shape = (len(tokens), prepared.plan.wanted.width, self.network.shape.vocab)
         logits = self.network.embed.weight.new_zeros(shape)
         tasks = [partial(self._run_part, part, tokens, logits) for part in prepared.parts]
@@ -103,19 +125,13 @@ class TransformerSession:
     def _run_part(self, part: RowPart, tokens: Tensor, logits: Tensor) -> None:
         """Write the logits of a part."""
         rows, inputs = part.rows, part.prepared.inputs_of(tokens if part.rows is None else tokens[part.rows])
-        found = self._forward(self.cache, inputs, rows)
+        found = _forward(self.network, self.barred, self.cache, inputs, rows)
         if rows is None:
             rows = torch.arange(len(found))
         if part.columns is None:
             logits.index_copy_(0, rows, found)
         else:
             logits[rows[:, None], part.columns] = found
-
-    def _forward(self, cache: KVCache, inputs: ForwardInputs, rows: Tensor | None = None) -> Tensor:
-        layers = None if inputs.cache_columns is None else cache.layers(inputs.cache_columns, rows)
-        stream = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, layers, inputs.wanted)
-        logits = self.network.logits(*stream).to(inputs.tokens.device)
-        return logits.index_fill_(-1, self.barred, float("-inf"))
 
     def _rows_of(self, layout: Layout) -> RowPositions:
         if self.version != layout.version:
@@ -130,7 +146,7 @@ class TransformerSession:
             self.prepared = (
                 RowParts(self.positions, plan, self.shift, self.threads)
                 if self.in_parts
-                else PreparedPlan(self.positions, plan, self.shift, may_split=self.cache.is_allocated)
+                else PreparedPlan(self.positions, plan, self.shift, may_split=self.has_keys)
             )
         return self.prepared
 
@@ -144,6 +160,27 @@ class TransformerSession:
     def copy_rows(self, session: TransformerSession, rows: Tensor) -> None:
         """The first rows take over the stored keys and values of these rows of another session."""
         self.cache.copy_from(session.cache, rows)
+        self.has_keys = True
 
     def keep(self, rows: Tensor) -> None:
         self.cache.keep(rows)
+
+
+def _has_graphs(device: torch.device) -> bool:
+    return device.type == "cuda"
+
+
+def _forward(
+    network: Transformer, barred: Tensor, cache: KVCache, inputs: ForwardInputs, rows: Tensor | None = None
+) -> Tensor:
+    """The logits of a forward. No method: a captured one outlives its session."""
+    layers = None if inputs.cache_columns is None else cache.layers(inputs.cache_columns, rows)
+    stream = network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, layers, inputs.wanted)
+    logits = network.logits(*stream).to(inputs.tokens.device)
+    return logits.index_fill_(-1, barred, float("-inf"))
+
+
+def _forward_windows(
+    network: Transformer, barred: Tensor, windows: DeviceWindows, cache: KVCache, inputs: WindowInputs
+) -> Tensor:
+    return _forward(network, barred, cache, windows.expand(inputs))
