@@ -254,6 +254,35 @@ def test_the_exact_cache_of_a_wide_block_causal_model(shift: int) -> None:
     torch.testing.assert_close(found.logp[first], wanted.logp[first], atol=0.05, rtol=0)
 
 
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual", "window"])
+def test_a_second_answer_of_the_same_size_captures_nothing(cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes over graphs and KV cache of the first, and is as in a model that has not answered before."""
+    captured, capture = list[object](), cuda_graph.CapturedForward.capture
+    monkeypatch.setattr(
+        cuda_graph.CapturedForward, "capture", lambda self, *args: (captured.append(self), capture(self, *args))
+    )
+    toy = like_the_toy("llada", 5)
+    network = deepcopy(toy.network).float().cuda()
+    sampler = presets.semi_ar(blocks=4, steps=24, cache="none" if cache == "window" else cache)  # type: ignore[arg-type]
+    if cache == "window":
+        policy = Policy(Confidence(), TopK(Exactly(2)), SlidingWindow(16, columns=16))
+        sampler = Sampler(policy, cache=WindowCache())
+
+    def answer(model: TransformerDenoiser, prompt: list[int]) -> Tensor:
+        return decode(model, Canvas.after_prompt([prompt], length=96, mask_id=toy.mask_id), sampler).tokens
+
+    def fresh() -> TransformerDenoiser:
+        return TransformerDenoiser(network, LLADA, mask_id=toy.mask_id, eos_ids=toy.eos_ids)
+
+    one, other = [1, 2, 3] * 4, [4, 5, 6] * 4
+    model = fresh()
+    first, count = answer(model, one), len(captured)
+    assert torch.equal(answer(model, other), answer(fresh(), other))
+    before = len(captured)
+    assert torch.equal(answer(model, one), first)
+    assert count and (cache == "window" or len(captured) == before == 2 * count)
+
+
 FORESEEN = [
     "uniform",
     "confidence",

@@ -18,6 +18,7 @@ from .dialects.dialect import Dialect
 from .transformer.cuda_graph import MAX_TOKENS
 from .transformer.network import Shape, Transformer
 from .transformer.session import TransformerSession
+from .transformer.session_memory import IdleMemory
 
 LEAST_POSITIONS = 4
 """Masks of a first forward from which one can judge a mask id."""
@@ -60,6 +61,7 @@ class TransformerDenoiser(Denoiser):
             self.about = self.about | {"weights": network.weights}
         others = range(text_vocab or self.vocab_size, self.vocab_size)
         self._barred = torch.tensor([mask_id, *others], device=self.device)
+        self._idle = IdleMemory()
 
     def __repr__(self) -> str:
         weights = "" if self.network.weights is None else f"{self.network.weights} weights, "
@@ -96,7 +98,7 @@ class TransformerDenoiser(Denoiser):
         )
         warn_if_long(shape, rows, length, self.device)
         check = self._check_mask if self.is_mask_assumed else None
-        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, check)
+        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, self._idle, check)
 
     def _check_mask(self, logits: Tensor) -> None:
         """Raise if the first forward contradicts a mask id that the checkpoint does not say. A model learns to fill

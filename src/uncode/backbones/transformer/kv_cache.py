@@ -86,6 +86,16 @@ class KVCache:
         """Buffers for another number of columns, without content."""
         self.length, self.buffers, self.capacity = length, [[] for _ in self.buffers], 0
 
+    def clear(self) -> None:
+        """Nothing is kept, and the buffers stay where they are."""
+        for pair in self.buffers:
+            for buffer in pair:
+                buffer.zero_()
+
+    @property
+    def bytes(self) -> int:
+        return sum(buffer.nbytes for pair in self.buffers for buffer in pair)
+
     def copy_to(self, other: KVCache, rows: Tensor) -> None:
         """The first entries of this cache become `rows` of the other."""
         for mine, theirs in zip(self.buffers, other.buffers, strict=True):
@@ -97,11 +107,6 @@ class KVCache:
         for layer, theirs in zip(self.layers(rows), other.buffers, strict=True):
             for source, target in zip(theirs, layer.allocated(theirs[0]), strict=True):
                 target[: len(rows)] = source[rows.to(source.device)]
-
-    @property
-    def is_allocated(self) -> bool:
-        """Whether a forward has written to it."""
-        return all(self.buffers)
 
     def add(self, rows: int, left: int, right: int) -> bool:
         """Make room for more rows and columns; negative numbers drop columns. Returns whether the buffers moved."""

@@ -235,17 +235,19 @@ class PreparedPlan:
     def __init__(self, rows: RowPositions, plan: Plan, shift: int, may_split: bool) -> None:
         self.plan, self.wide = plan, list[WideRows]()
         self.common: PreparedPass | None = None
-        is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not plan.window.mask(rows.length).all()
-        clipped = rows.clip(plan) if is_cached else plan
-        multiple = SLIDING_MULTIPLE if is_cached and plan.slides is not None else 1
+        self.is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not plan.window.mask(rows.length).all()
+        clipped = rows.clip(plan) if self.is_cached else plan
+        multiple = SLIDING_MULTIPLE if self.is_cached and plan.slides is not None else 1
         widths = clipped.window.stop - clipped.window.start
-        groups = _wide_groups(widths) if is_cached and may_split else []
+        groups = _wide_groups(widths) if self.is_cached and may_split else []
         if not groups:
-            self.common = PreparedPass(rows, clipped, shift, is_cached, multiple=multiple)
+            self.common = PreparedPass(rows, clipped, shift, self.is_cached, multiple=multiple)
             return
         idle = np.concatenate(groups)
         if len(idle) < len(widths):
-            self.common = PreparedPass(rows, _without(clipped, idle, rows.length), shift, is_cached, idle, multiple)
+            self.common = PreparedPass(
+                rows, _without(clipped, idle, rows.length), shift, self.is_cached, idle, multiple
+            )
         self.wide = [WideRows.of(rows, clipped, group, shift) for group in groups]
 
 
