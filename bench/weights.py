@@ -168,8 +168,8 @@ def random_network(shape: Shape, device: str, variant: Variant) -> TransformerDe
     """A network of random weights: the same numbers for every variant."""
     made = Transformer(shape).to_empty(device=device)
     random = torch.Generator(device).manual_seed(0)
-    for parameter in made.parameters():
-        parameter.data.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.02, generator=random)
+    for name, parameter in made.named_parameters():
+        parameter.data.normal_(1.0 if "norm" in name else 0.0, 0.02, generator=random)
     made.to(DTYPES[variant.dtype])
     if variant.weights is not None:
         made.quantize(variant.weights)
