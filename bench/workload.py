@@ -40,9 +40,9 @@ CACHES: dict[str, CachePolicy] = {
 """`window` recomputes everything after every 32 tokens, `window-never` only at the first forward."""
 
 
-def network(layers: int, weights: str = "bf16") -> Transformer:
+def network(layers: int, weights: str = "bf16", shape: Shape | None = None) -> Transformer:
     """A network with random weights, in the memory layout of a loaded model."""
-    made = Transformer(replace(SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device=DEVICE)
+    made = Transformer(replace(shape or SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device=DEVICE)
     random = torch.Generator(DEVICE).manual_seed(0)
     with torch.no_grad():
         for parameter in made.parameters():
@@ -54,11 +54,8 @@ def network(layers: int, weights: str = "bf16") -> Transformer:
 
 def store_as(made: Transformer, weights: str) -> None:
     """Bring the layers' weights into a format, as loading does."""
-    quantize: Any = getattr(made, "quantize", None)
-    if weights != "bf16" and quantize is None:
-        raise SystemExit(f"this version makes no network with {weights} weights: choose bf16.")
     if weights != "bf16":
-        quantize(weights)
+        made.quantize(weights)
     made.fuse()
 
 

@@ -1,4 +1,4 @@
-"""Small random checkpoints in the published names and configurations of LLaDA and Dream.
+"""Small random checkpoints in the published names and configurations of every dialect.
 
 Weights are stateless noise, so the same checkpoint can be built wherever the published code runs and
 here; nothing but inputs and outputs is recorded. Five of each dialect, no two of one shape.
@@ -7,7 +7,7 @@ here; nothing but inputs and outputs is recorded. Five of each dialect, no two o
 from __future__ import annotations
 
 import json
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -37,6 +37,15 @@ DREAM_SHAPES = [
     (64, 1, 4, 2, 80, 71, 1000000.0),
     (48, 4, 6, 2, 56, 83, 1000000.0),
 ]
+
+LLAMA_SHAPES = [  # width, layers, heads, key heads, width of a head, hidden, vocabulary, theta, tied
+    (32, 2, 4, 2, 8, 48, 61, 500000.0, False),
+    (48, 3, 6, 1, 8, 64, 67, 500000.0, True),
+    (32, 2, 4, 4, 16, 96, 61, 10000.0, False),
+    (64, 1, 2, 2, 24, 80, 71, 1000000.0, True),
+    (40, 4, 5, 1, 12, 56, 83, 1000000.0, False),
+]
+BLOCK_LENGTHS = [4, 4, 8, 5, 16]
 
 
 def llada_config(number: int) -> Config:
@@ -112,6 +121,74 @@ def dream_config(number: int) -> Config:
     }
 
 
+def llama_config(number: int, has_head_dim: bool = True) -> Config:
+    """The fields that decide the network where it is built like LLaMA or Qwen in transformers, in a small size."""
+    width, layers, heads, key_heads, head_dim, hidden, vocab, theta, tied = LLAMA_SHAPES[number]
+    return {
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "bos_token_id": vocab - 3,
+        "eos_token_id": vocab - 3,
+        **({"head_dim": head_dim} if has_head_dim else {}),
+        "hidden_act": "silu",
+        "hidden_size": width,
+        "intermediate_size": hidden,
+        "mask_token_id": vocab - 1,
+        "max_position_embeddings": 128,
+        "mlp_bias": False,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "num_key_value_heads": key_heads,
+        "pad_token_id": vocab - 3,
+        "rms_norm_eps": 1e-6,
+        "rope_scaling": None,
+        "rope_theta": theta,
+        "tie_word_embeddings": tied,
+        "vocab_size": vocab,
+    }
+
+
+def illada_config(number: int) -> Config:
+    return llama_config(number, has_head_dim=False) | {
+        "architectures": ["ILLaDAForCausalLM"],
+        "model_type": "illada",
+        "layer_norm_eps": None,
+        "resid_pdrop": 0.0,
+    }
+
+
+def stable_diffcoder_config(number: int) -> Config:
+    return llama_config(number, has_head_dim=False) | {
+        "architectures": ["StableDiffcoderForCausalLM"],
+        "model_type": "llama",
+        "block_length": BLOCK_LENGTHS[number],
+    }
+
+
+def sdar_config(number: int) -> Config:
+    return llama_config(number) | {
+        "architectures": ["SDARForCausalLM"],
+        "model_type": "sdar",
+        "block_length": BLOCK_LENGTHS[number],
+    }
+
+
+def dream_reasoner_config(number: int) -> Config:
+    return llama_config(number) | {
+        "architectures": ["DreamForCausalLM"],
+        "model_type": "Dream",
+        "block_size": BLOCK_LENGTHS[number],
+    }
+
+
+def fast_dllm_v2_config(number: int) -> Config:
+    return llama_config(number, has_head_dim=False) | {
+        "architectures": ["Fast_dLLM_QwenForCausalLM"],
+        "model_type": "Fast_dLLM_Qwen",
+        "bd_size": BLOCK_LENGTHS[number],
+    }
+
+
 def llada_weights(config: Config, seed: int) -> dict[str, Tensor]:
     """Float32 weights under LLaDA's parameter names."""
     width, hidden, vocab = config["d_model"], config["mlp_hidden_size"], config["embedding_size"]
@@ -137,28 +214,39 @@ def llada_weights(config: Config, seed: int) -> dict[str, Tensor]:
 
 
 def dream_weights(config: Config, seed: int) -> dict[str, Tensor]:
-    """Float32 weights under Dream's parameter names."""
+    return llama_weights(config, seed, has_bias=True)
+
+
+def llama_weights(config: Config, seed: int, has_bias: bool = False, has_norm: bool = False) -> dict[str, Tensor]:
+    """Float32 weights under the parameter names of transformers' LLaMA and Qwen, which are Dream's too."""
     width, hidden, vocab = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
-    keys = width // config["num_attention_heads"] * config["num_key_value_heads"]
+    head_dim = config.get("head_dim", width // config["num_attention_heads"])
+    queries, keys = head_dim * config["num_attention_heads"], head_dim * config["num_key_value_heads"]
     shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (vocab, width)}
     for layer in range(config["num_hidden_layers"]):
         block = f"model.layers.{layer}"
         shapes |= {
             f"{block}.input_layernorm.weight": (width,),
-            f"{block}.self_attn.q_proj.weight": (width, width),
-            f"{block}.self_attn.q_proj.bias": (width,),
+            f"{block}.self_attn.q_proj.weight": (queries, width),
+            f"{block}.self_attn.q_proj.bias": (queries,),
             f"{block}.self_attn.k_proj.weight": (keys, width),
             f"{block}.self_attn.k_proj.bias": (keys,),
             f"{block}.self_attn.v_proj.weight": (keys, width),
             f"{block}.self_attn.v_proj.bias": (keys,),
-            f"{block}.self_attn.o_proj.weight": (width, width),
+            f"{block}.self_attn.o_proj.weight": (width, queries),
             f"{block}.post_attention_layernorm.weight": (width,),
             f"{block}.mlp.gate_proj.weight": (hidden, width),
             f"{block}.mlp.up_proj.weight": (hidden, width),
             f"{block}.mlp.down_proj.weight": (width, hidden),
         }
-    shapes |= {"model.norm.weight": (width,), "lm_head.weight": (vocab, width)}
-    return fill(shapes, seed, head="lm_head.weight")
+        if has_norm:
+            shapes |= {f"{block}.self_attn.{p}_norm.weight": (head_dim,) for p in "qk"}
+    if not has_bias:
+        shapes = {name: shape for name, shape in shapes.items() if not name.endswith("bias")}
+    shapes |= {"model.norm.weight": (width,)}
+    if config["tie_word_embeddings"]:
+        return fill(shapes, seed, head="model.embed_tokens.weight")
+    return fill(shapes | {"lm_head.weight": (vocab, width)}, seed, head="lm_head.weight")
 
 
 def fill(shapes: dict[str, tuple[int, ...]], seed: int, head: str) -> dict[str, Tensor]:
@@ -177,7 +265,15 @@ def fill(shapes: dict[str, tuple[int, ...]], seed: int, head: str) -> dict[str, 
     return weights
 
 
-DIALECTS = {"llada": (llada_config, llada_weights), "dream": (dream_config, dream_weights)}
+DIALECTS = {
+    "llada": (llada_config, llada_weights),
+    "dream": (dream_config, dream_weights),
+    "illada": (illada_config, llama_weights),
+    "stable_diffcoder": (stable_diffcoder_config, llama_weights),
+    "sdar": (sdar_config, partial(llama_weights, has_norm=True)),
+    "dream_reasoner": (dream_reasoner_config, partial(llama_weights, has_norm=True)),
+    "fast_dllm_v2": (fast_dllm_v2_config, partial(llama_weights, has_bias=True)),
+}
 
 
 def save(folder: Path, config: Config, weights: dict[str, Tensor], shards: int = 1) -> Path:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
+from typing import Any
 from unittest.mock import patch
 
 import torch
@@ -15,24 +16,21 @@ from torch import Tensor
 from torch.nn import functional
 
 from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.dialects.dialect import Dialect
 from uncode.backbones.dialects.dream import DREAM
-from uncode.backbones.transformer import (
-    attention,
-    attention_triton,
-    linear_triton,
-    pointwise,
-    pointwise_triton,
-    quantized_triton,
-)
+from uncode.backbones.dialects.sdar import SDAR
+from uncode.backbones.transformer import attention, pointwise
+from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
+from uncode.backbones.transformer.kernels.linear_triton import Tile
 from uncode.backbones.transformer.kv_cache import LayerCache
-from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
-from uncode.backbones.transformer.pointwise import Rope
+from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core import belief_triton
 from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
 from uncode.core.noise import Draw, PhiloxNoise
+from uncode.core.pieces.policy import Sampler
 from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
@@ -110,20 +108,23 @@ def layers(dtype: torch.dtype) -> None:
     for rows in (1, 2):
         angles = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
         for columns in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
-            qkv = draw(2, 3, (6 + 2 * 3) * 12)
-            found_all, wanted_all = (
-                heads(qkv.clone(), (angles.cos(), angles.sin()), columns, fuse) for fuse in (True, False)
-            )
-            for found, wanted in zip(found_all, wanted_all, strict=True):
-                close(found, wanted, tolerance)
+            qkv, norm = draw(2, 3, (6 + 2 * 3) * 12), QKNorm(draw(12), draw(12), 1e-5)
+            for own in (None, norm):
+                found_all, wanted_all = (
+                    heads(qkv.clone(), (angles.cos(), angles.sin()), columns, own, fuse) for fuse in (True, False)
+                )
+                for found, wanted in zip(found_all, wanted_all, strict=True):
+                    close(found, wanted, tolerance)
 
 
-def heads(qkv: Tensor, rope: Rope, columns: Tensor | None, fuse: bool) -> tuple[Tensor, Tensor, Tensor]:
+def heads(
+    qkv: Tensor, rope: Rope, columns: Tensor | None, norm: QKNorm | None, fuse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of six heads and three key heads, by the kernel or by the plain code."""
     cache = None if columns is None else LayerCache([], (3, 3, 7, 12), columns)
     if not fuse:
-        return attention.rope_and_cache_qkv(qkv, 6, 3, rope, cache)
-    pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache)
+        return attention.rope_and_cache_qkv(qkv, 6, 3, rope, cache, norm)
+    pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache, norm)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if cache is None else cache.read(2))
 
@@ -153,6 +154,7 @@ def few_rows(dtype: torch.dtype) -> None:
     k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
     seen[0, ..., :16], seen[..., -1] = False, True  # a whole split of the keys is not seen
+    by_query = seen & (torch.arange(5)[:, None] * 8 + 8 > torch.arange(40)) | (torch.arange(40) == 17)
     for block_q, block_kv, ctas in (
         (64, 16, 8),
         (64, 16, 128),  # not more splits than blocks of keys
@@ -164,8 +166,8 @@ def few_rows(dtype: torch.dtype) -> None:
         attention_triton.BLOCK_Q, attention_triton.MIN_CTAS = block_q, ctas
         attention_triton.BLOCK_KV = attention_triton.BLOCK_KV_MANY = block_kv
         apart, together = draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)
-        for queries, masks in (apart, (None, seen) if SOAK else (seen,)), (together, (None, seen) if SOAK else (None,)):
-            for mask in masks:
+        for queries, masks in (apart, (None, seen, by_query)), (together, (None, seen)):
+            for mask in masks if SOAK else masks[-1:] if queries is apart else masks[:1]:
                 plain = functional.scaled_dot_product_attention(queries, k, v, attn_mask=mask, enable_gqa=True)
                 close(
                     attention_triton.flash_attention(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance
@@ -220,19 +222,18 @@ def fp8_rows(h: Tensor) -> tuple[Tensor, Tensor]:
     return (h * (448 / top)[..., None]).to(torch.float8_e4m3fn), top / 448
 
 
-def network() -> None:
-    """All of them in a network that decodes: biases, shared keys, a cache, rows that begin late."""
-    shape = Shape(128, 2, 4, 2, 192, 61, theta=1e4, eps=1e-5, context=64, qkv_bias=True)
+def network(dialect: Dialect, sampler: Sampler, calls: list[int], **kind: Any) -> None:
+    """All of them in a network that decodes: shared keys, a cache, rows that begin late."""
+    shape = Shape(128, 2, 4, 2, 192, 61, theta=1e4, eps=1e-5, context=64, **kind)
     random = torch.Generator().manual_seed(0)
     made = Transformer(shape).to_empty(device="cpu")
     for parameter in made.parameters():
         parameter.normal_(float(parameter.dim() == 1), 0.15, generator=random)
     with patch("uncode.backbones.transformer.linear.MAX_TRANSPOSED", 0):  # stored as on a GPU
         made.fuse()
-    model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
+    model = TransformerDenoiser(made, dialect, mask_id=0, eos_ids=(1,))
     model.open = in_one_forward(model)  # type: ignore[method-assign]
     canvas = Canvas.after_prompt([[5, 6, 7], [8]], 3, 0)
-    sampler = presets.semi_ar(blocks=2, cache="dual")
     plain = decode(model, canvas, sampler)
     with ExitStack() as stack:
         names = ("linear.is_skinny", "attention._is_kernel_shape", "attention.use_triton", "pointwise.use_triton")
@@ -240,7 +241,7 @@ def network() -> None:
             stack.enter_context(patch(f"uncode.backbones.transformer.{name}", lambda *_: True))
         counted = [stack.enter_context(patch.object(home, name, wraps=getattr(home, name))) for home, name in KERNELS]
         found = decode(model, canvas, sampler)
-    assert [each.call_count for each in counted] == [6, 12, 6, 6]  # in two layers, at each of three steps
+    assert [each.call_count for each in counted] == calls
     assert torch.equal(found.tokens, plain.tokens)
     close(found.logp, plain.logp, 1e-3)
 
@@ -268,5 +269,6 @@ if __name__ == "__main__":
         few_rows(torch.float16)
     fp8_products()
     int4_products()
-    network()
+    network(DREAM, presets.semi_ar(blocks=2, cache="dual"), [6, 12, 6, 6], qkv_bias=True)  # in two layers, three steps
+    network(SDAR, presets.confidence(block_length=2), [6, 12, 6, 6], qk_norm=True, block_length=2)
     print("alike")

@@ -208,8 +208,6 @@ def test_formats_of_weights(bench: Bench) -> None:
     for weights in ("bf16", "fp8"):
         bench("workload").store_as(made, weights)
     assert calls == ["fuse", "fp8", "fuse"]
-    with pytest.raises(SystemExit, match="makes no network with fp8 weights"):
-        bench("workload").store_as(SimpleNamespace(), "fp8")
 
 
 class HostClock:
@@ -229,6 +227,13 @@ def figures(bench: Bench, check: str, printed: str) -> list[str]:
     """The figures that `make verify-gpu` finds in what a benchmark prints."""
     checks = {each.name: each for each in bench("verify_gpu").checks(Path("out"))}
     return re.findall(checks[check].figure, printed, re.MULTILINE)
+
+
+def test_the_benchmark_of_block_causal_models(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    toy = replace(TOY, head_dim=8, qk_norm=True, block_length=4)
+    module = bench("block_causal", SHAPE=toy, PROMPT=6, LENGTH=10, MASK=0, END=1, PROMPT_IDS=99, QUOTAS=(1, 2))
+    printed = run(module, "--layers", "1", "--batches", "2", "--blocks", "4", "8", "--out", str(tmp_path / "out"))
+    assert len(json.loads((tmp_path / "out").read_text())) == 4 and module.HEADER in printed
 
 
 def test_the_gpu_checks_are_commands_that_exist(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

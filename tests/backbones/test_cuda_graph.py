@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import product
 from typing import Any, ClassVar
 from unittest.mock import patch
 
@@ -25,6 +26,7 @@ from uncode.backbones.transformer.cuda_graph import (
 from uncode.backbones.transformer.kv_cache import KVCache
 from uncode.backbones.transformer.linear import Matrix
 from uncode.core.canvas import Canvas
+from uncode.core.pieces.cache import BlockCache
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
@@ -74,15 +76,21 @@ def captured(model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     return model
 
 
-@pytest.mark.parametrize("dialect", ["llada", "dream"])
-@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize(
+    ("dialect", "cache"),
+    [*product(("llada", "dream"), ("none", "prefix", "dual")), *product(("sdar", "fast_dllm_v2"), ("blocks", "dual"))],
+)
 @pytest.mark.parametrize("stops", [False, True])
 def test_captured_forwards_decode_the_same_tokens(
     dialect: str, cache: str, stops: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = like_the_toy(dialect, 3)
     canvas = Canvas.after_prompt([[1, 2, 3], [4], [5, 6], [7, 8, 9, 10]], length=[12, 9, 12, 6], mask_id=model.mask_id)
-    sampler = presets.semi_ar(blocks=3, cache=cache)  # type: ignore[arg-type]
+    if model.block_length is None:
+        sampler = presets.semi_ar(blocks=3, cache=cache)  # type: ignore[arg-type]
+    else:
+        sampler = presets.confidence(block_length=4, cache="dual")
+        sampler = sampler.caching(BlockCache()) if cache == "blocks" else sampler
     sampler = sampler.stopping(AfterEos()) if stops else sampler
     plain = decode(model, canvas, sampler)
     replayed = decode(captured(model, monkeypatch), canvas, sampler)
@@ -132,10 +140,12 @@ def test_inputs_fit_fewer_rows_of_the_same_kind_only() -> None:
     assert fits(inputs(4, by_row=4), inputs(3, by_row=3)) and not fits(inputs(4), inputs(3, by_row=3))
 
 
-def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("dialect", ["llada", "sdar", "fast_dllm_v2"])
+def test_rows_that_join_and_leave_find_what_is_stored(dialect: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph does not outlive the memory it knows, and rows that join take the room of those that left."""
-    model = like_the_toy("llada", 3)
-    sampler = presets.semi_ar(blocks=3, cache="dual")
+    model = like_the_toy(dialect, 3)
+    semi_ar, blocks = presets.semi_ar(blocks=3, cache="dual"), presets.confidence(block_length=4).caching(BlockCache())
+    sampler = semi_ar if model.block_length is None else blocks
 
     def decoded() -> list[Tensor]:
         state, found = State(model), dict[int, Tensor]()

@@ -15,12 +15,14 @@ from torch.nn import functional
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.dialects.fast_dllm import FAST_DLLM_V2
 from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.dialects.sdar import SDAR
 from uncode.backbones.transformer import attention, cuda_graph, linear, quantized
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import SlidingWindow
-from uncode.core.pieces.cache import WindowCache
+from uncode.core.pieces.cache import BlockCache, PrefixCache, WindowCache
 from uncode.core.pieces.policy import Policy, Sampler
 from uncode.core.pieces.score import Confidence, ExponentialPosition
 from uncode.core.pieces.select import Exactly, TopK
@@ -64,7 +66,7 @@ here = pytest.mark.skipif(
 @pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
 @pytest.mark.parametrize("rows", [1, 7, 32, 64])
 def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
-    from uncode.backbones.transformer import linear_triton
+    from uncode.backbones.transformer.kernels import linear_triton
 
     width, joint, hidden = sizes
     h = draw(1, rows, width, dtype=dtype)
@@ -84,7 +86,8 @@ def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dt
 @pytest.mark.parametrize("rows", [1, 32, 300])
 def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
     """By the kernels, alone and after a norm, bit for bit as by the plain code."""
-    from uncode.backbones.transformer import pointwise, pointwise_triton
+    from uncode.backbones.transformer import pointwise
+    from uncode.backbones.transformer.kernels import pointwise_triton
 
     x, parts, weight = (
         draw(1, rows, 4096, dtype=dtype),
@@ -167,7 +170,7 @@ def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_head
 @pytest.mark.parametrize("length", [33, 150, 256])
 @pytest.mark.parametrize("batch", [1, 40])
 def test_attention_of_short_rows(batch: int, length: int, heads: int, width: int, dtype: torch.dtype) -> None:
-    from uncode.backbones.transformer import attention_triton
+    from uncode.backbones.transformer.kernels import attention_triton
 
     qkv = draw(batch, length, 3 * heads * width, dtype=dtype).view(batch, length, 3 * heads, width).transpose(1, 2)
     q, k, v = qkv.split(heads, 1)
@@ -212,6 +215,43 @@ def test_a_window_step_waits_for_its_facts_alone(rows: int, monkeypatch: pytest.
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert looks == [True] * 20 and len(run.state.session.graphs.graphs) == 1  # type: ignore[attr-defined]
+
+
+@here
+@pytest.mark.parametrize("queries", [4, 9, 64])
+def test_attention_with_a_mask_for_each_query(queries: int) -> None:
+    """As where a block of a block-causal model opens: the queries of the block before see less."""
+    from uncode.backbones.transformer.kernels import attention_triton
+
+    q, k, v = (draw(3, heads, n, 128, dtype=torch.bfloat16) for heads, n in ((16, queries), (8, 700), (8, 700)))
+    blocks = torch.arange(700 - queries, 700, device="cuda") // 4
+    seen = (torch.arange(700, device="cuda") // 4 <= blocks[:, None]).expand(3, 1, -1, -1).clone()
+    seen[0, ..., :90] = False
+    assert attention._is_kernel_shape(q, k, v, seen)
+    wanted = functional.scaled_dot_product_attention(
+        q.double(), k.double(), v.double(), attn_mask=seen, enable_gqa=True
+    )
+    close(attention_triton.flash_attention(q, k, v, seen), wanted.transpose(1, 2).flatten(2))
+
+
+@here
+@pytest.mark.parametrize("shift", [0, 1])
+def test_the_exact_cache_of_a_wide_block_causal_model(shift: int) -> None:
+    """In bfloat16 with the kernels and captured graphs: the beliefs of a decode without a cache, but for rounding."""
+    shape = Shape(2048, 2, 16, 8, 4096, 1024, 1e6, 1e-6, 512, head_dim=128, qk_norm=not shift, block_length=4)
+    network = Transformer(shape).to(torch.bfloat16).to_empty(device="cuda")
+    random = torch.Generator("cuda").manual_seed(0)
+    for parameter in network.parameters():
+        parameter.normal_(float(parameter.dim() == 1), 0.02, generator=random)
+    network.fuse()
+    model = TransformerDenoiser(network, FAST_DLLM_V2 if shift else SDAR, mask_id=0, eos_ids=(1,))
+    canvas = Canvas.after_prompt([list(range(5, 40)), [8, 9], list(range(50, 63))], length=[24, 31, 40], mask_id=0)
+    left_to_right = presets.left_to_right(block_length=4)
+    found, wanted = (
+        decode(model, canvas, left_to_right.caching(cache)) for cache in (BlockCache(), PrefixCache(refresh=1))
+    )
+    first = found.commit_step == 0  # before a token that rounding has chosen
+    torch.testing.assert_close(found.logp[first], wanted.logp[first], atol=0.05, rtol=0)
 
 
 @pytest.mark.parametrize("cache", ["none", "prefix", "dual", "window"])

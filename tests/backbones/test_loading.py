@@ -33,9 +33,10 @@ from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
+from uncode.backbones.loading.device import DTYPES
 from uncode.backbones.loading.load import expected
 from uncode.backbones.loading.memory import ModelSize
-from uncode.backbones.transformer.network import Transformer
+from uncode.backbones.transformer.network import Transformer, bytes_of
 from uncode.models.names import check_name
 
 
@@ -62,6 +63,9 @@ def test_the_published_sizes() -> None:
     sizes = {release.name: 2 * release.shape.parameters for family in FAMILIES for release in family.releases}
     assert sizes["GSAI-ML/LLaDA-8B-Instruct"] == sizes["GSAI-ML/LLaDA-1.5"] == 16_031_162_368
     assert sizes["Dream-org/Dream-v0-Instruct-7B"] == 15_231_233_024
+    assert round(sizes["GSAI-ML/iLLaDA-8B-Base"] / 2e9, 2) == 7.62  # its model card
+    assert round(sizes["JetLM/SDAR-8B-Chat"] / 2e9, 2) == 8.19  # Qwen3-8B
+    assert round(sizes["Efficient-Large-Model/Fast_dLLM_v2_7B"] / 2e9, 2) == 7.62  # Qwen2.5-7B
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -328,16 +332,16 @@ def test_loading_streams(tmp_path: Path) -> None:
         def peak(): return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
         uncode.load(sys.argv[1], device="cpu")  # everything that is imported on the way is there now
         before = peak()
-        model = uncode.load(sys.argv[2], device="cpu", dtype=sys.argv[3])
+        model = uncode.load(sys.argv[2], device="cpu", dtype=sys.argv[3], weights=sys.argv[4] or None)
         print(peak() - before)
     """
     small = checkpoint(tmp_path / "small", "llada", 0)
-    for dtype, width in (("bfloat16", 2), ("float32", 4)):
-        words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype]
+    for dtype, weights in (("bfloat16", None), ("float32", None), ("bfloat16", "fp8"), ("bfloat16", "int4")):
+        words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype, weights or ""]
         grown = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-        model = total * width // 2
+        model = bytes_of(LLADA.shape(BIG), DTYPES[dtype], weights)
         assert grown >= model  # it really is in memory, not on the disk
-        assert grown - model <= 1.1 * largest, f"{dtype}: {(grown - model) / 1e6:.0f} MB beyond the model"
+        assert grown - model <= 1.1 * largest, f"{dtype}, {weights}: {(grown - model) / 1e6:.0f} MB beyond the model"
 
 
 def test_large_models_are_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,6 +89,11 @@ def model(folder: Path) -> Any:
     return uncode.load(folder, dtype="float64")
 
 
+def test_a_masked_lm_takes_no_format_of_weights(folder: Path) -> None:
+    with pytest.raises(UncodeError, match="`weights=` is for LLaDA and Dream"):
+        uncode.load(folder, weights="int8")
+
+
 def test_special_ids_and_dtype_of_a_masked_lm(model: Any) -> None:
     assert (model.mask_id, model.vocab_size, model.eos_ids) == (4, VOCAB, (3,))
     assert model.frame == ((2,), (3,)) and len(model.about["tokenizer"]) == 16

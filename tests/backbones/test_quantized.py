@@ -22,6 +22,7 @@ from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.loading import checkpoint as checkpoints
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.memory import ModelSize
+from uncode.backbones.transformer import kernels as kernels_of
 from uncode.backbones.transformer import quantized
 from uncode.backbones.transformer.network import PROJECTIONS, Shape, Transformer, bytes_of
 from uncode.backbones.transformer.quantized import (
@@ -355,10 +356,9 @@ def test_few_rows_take_the_kernels_and_many_scaled_mm(monkeypatch: pytest.Monkey
             for part in (slice(0, 24), slice(24, 48))
         ]
     )
-    package = sys.modules["uncode.backbones.transformer"]
     for module in (kernels, pointwise):
-        monkeypatch.setitem(sys.modules, f"{package.__name__}.{module.__name__}", module)
-        monkeypatch.setattr(package, module.__name__, module, raising=False)
+        monkeypatch.setitem(sys.modules, f"{kernels_of.__name__}.{module.__name__}", module)
+        monkeypatch.setattr(kernels_of, module.__name__, module, raising=False)
     with monkeypatch.context() as few:
         few.setattr(quantized, "is_skinny", lambda *_: True)
         few.setattr(quantized, "has_fp8", lambda h: True)

@@ -47,7 +47,7 @@ POINTERS = {
     "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
     "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16 scale:fp32",
-    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64",
+    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16",
     "_silu_mul": "gate_up:bf16 out:bf16",
     "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
     "_swiglu": "h:bf16 weight:bf16 out:bf16",
@@ -70,7 +70,8 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "_apply_rope": [
         (
-            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64, "CACHED": cached, "BY_ROW": cached},
+            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64}
+            | dict.fromkeys(("CACHED", "BY_ROW", "NORMED"), cached),
             "",
         )
         for cached in (False, True)
@@ -103,11 +104,12 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
         for splits, kind in ((1, "bf16"), (4, "fp32"))
     ],
     "_flash_attention": [
-        (ATTENTION | {"MASKED": masked, "ONE_SPLIT": complete, "BLOCK_KV": keys}, kind)
-        for masked, complete, kind, keys in (
-            (False, True, "bf16", 64),
-            (True, True, "bf16", 32),
-            (True, False, "fp32", 64),
+        (ATTENTION | {"MASKED": shared, "BY_QUERY": own, "ONE_SPLIT": complete, "BLOCK_KV": keys}, kind)
+        for shared, own, complete, kind, keys in (
+            (False, False, True, "bf16", 64),
+            (True, False, True, "bf16", 32),
+            (True, False, False, "fp32", 64),
+            (False, True, False, "fp32", 64),
         )
     ],
     "_merge_splits": [({"HEADS": 4, "WIDTH": 128}, "")],
@@ -122,7 +124,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones.transformer import attention_triton, linear_triton, pointwise_triton, quantized_triton
+    from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
     from uncode.core import belief_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))

@@ -163,6 +163,7 @@ def test_models_lists_families_ids_and_the_cache(tmp_path: Path) -> None:
     )
     sizes = {name: round(size / 1e9, 1) for name, size in fast["memory"].items()}
     assert sizes == {"bfloat16": 16.0, "fp8": 9.1, "int8": 9.1, "int4": 5.8}
+    assert "16.0 GB in bfloat16; 9.1 with fp8 or int8 weights, 5.8 with int4" in shown
 
 
 def test_doctor_says_what_is_there_and_what_is_missing() -> None:

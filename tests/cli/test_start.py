@@ -94,6 +94,7 @@ QUICK = [
     ["decode", "x", "--device", "gpu"],
     ["decode", "x", "--device", "cpu:7"],
     ["decode", "x", "--dtype", "float33"],
+    ["decode", "x", "--weights", "int9"],
     ["decode", "x", "--order", "--json"],
     ["decode", ""],
     ["decode", "a <mask:0> b"],
@@ -288,6 +289,7 @@ def test_the_shell_completes_names() -> None:
     assert "story" in dict(options.complete_sampler("st"))
     assert options.complete_table("l") == ["llada"]
     assert options.complete_dtype("b") == ["bfloat16"] and set(options.DTYPES) == set(DTYPES)
+    assert options.complete_weights("i") == ["int8", "int4"]
     assert options.complete_samplers("confidence,uncode_t") == ["confidence,uncode_tau"]
     assert "mini_sudoku" in options.complete_task("mini_s")
     assert options.complete_family("s") == ["sentence", "story", "sudoku"]

@@ -520,8 +520,9 @@ def test_a_fingerprint_knows_weights_and_dtype(models: dict[str, Path], tmp_path
     assert one.fingerprint == again.fingerprint
     other = small_model(tmp_path / "other", "llada", seed=1)
     half = DiffusionModel("a", uncode.load(models["llada"], device="cpu", dtype="bfloat16"))
-    prints = {one.fingerprint, half.fingerprint, DiffusionModel("a", uncode.load(other, device="cpu")).fingerprint}
-    assert len(prints) == 3
+    packed = DiffusionModel("a", uncode.load(models["llada"], device="cpu", weights="int8"))
+    models_beside = (half, packed, DiffusionModel("a", uncode.load(other, device="cpu")))
+    assert len({one.fingerprint, *(model.fingerprint for model in models_beside)}) == 4
 
 
 def test_an_estimate_counts_forwards(models: dict[str, Path], tmp_path: Path) -> None:

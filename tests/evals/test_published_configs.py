@@ -14,6 +14,7 @@ from tests.evals.runs import sample
 from tests.evals.small_models import benchmark_files, small_model
 from uncode.evals.report.analysis import Choices, ModelAnalysis
 from uncode.evals.report.published import published_tables
+from uncode.evals.report.records import records
 from uncode.evals.report.scores import read_runs
 from uncode.evals.run.config import PUBLISHED_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.folder import RunCell, RunFolder, RunInfo
@@ -102,7 +103,10 @@ def test_ours_beside_theirs(tmp_path: Path) -> None:
                 made = sample(("m", task, "a"), n, [n < ours, n < ours])
                 strict = {"paper_strict": Grade(False, None, "")} if task == "gsm8k" else {}
                 lines.add(replace(made, grades={**made.grades, **strict}).as_row())
-    (table,) = published_tables(ModelAnalysis(read_runs([tmp_path / "run"]), "m", Choices()))
+    results = read_runs([tmp_path / "run"])
+    by_task = {record["task"]: record["published"] for record in records(results, Choices())}
+    assert by_task == {"gsm8k": "60.0 (lab), 20.0 (kit)", "mbpp": "1.0 (lab)", "average": None}
+    (table,) = published_tables(ModelAnalysis(results, "m", Choices()))
     assert list(table.titles[3:]) == ["ours, our grader", "ours, released rule", "ours, strict"]
     gsm8k, mbpp = table.rows
     assert gsm8k[:3] == ["a", "gsm8k", "60.0 (lab), 20.0 (kit)"]

@@ -21,7 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 import uncode
-from tests.checkpoints import COUNT, DIALECTS, checkpoint
+from tests.checkpoints import COUNT, checkpoint
 from uncode import Canvas, Guided, Sampler, decode, legacy, presets
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer.session import TransformerSession
@@ -32,6 +32,7 @@ from uncode.generation.likelihood import masked_log_probability
 DATA = Path(__file__).parent / "data"
 APART = 4 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 16
 CLOSE = 1e-5
+PUBLISHED = ("llada", "dream")
 START, STOP, LENGTH = 9, 14, 20
 """The block of the recorded cached forwards, and the length of their rows."""
 
@@ -41,7 +42,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], Tr
     folder = tmp_path_factory.mktemp("checkpoints")
     return {
         (dialect, n): uncode.load(checkpoint(folder / f"{dialect}{n}", dialect, n, shards=1 + n % 3))
-        for dialect in DIALECTS
+        for dialect in PUBLISHED
         for n in range(COUNT)
     }
 
@@ -93,10 +94,24 @@ def differences(model: TransformerDenoiser, dialect: str, number: int) -> dict[s
 
 
 @pytest.mark.parametrize("number", range(COUNT))
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", PUBLISHED)
 def test_logits_are_the_published_ones(models: Any, dialect: str, number: int) -> None:
     found = differences(models[dialect, number], dialect, number)
     assert {"full", "prefix", "dual", "dual2"} <= set(found) and all(apart <= CLOSE for apart in found.values()), found
+
+
+RELEASES = {"mmada": "llada", "d3llm-dream": "dream", "dream-coder": "dream"}
+"""Releases with modelling code of their own that is not NVlabs/Fast-dLLM's file, and the dialect of the checkpoints."""
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("release", RELEASES)
+def test_logits_are_those_of_a_releases_own_code(models: Any, release: str, number: int) -> None:
+    model = models[RELEASES[release], number]
+    data = load_file(DATA / f"model-{release}.safetensors")
+    layout = Layout.without_padding(torch.zeros(2, LENGTH, dtype=torch.bool))
+    logits = model.open(2, LENGTH).logits(data[f"{number}.tokens"], layout, full(span(0, 0)))
+    assert difference(logits, data[f"{number}.full"], model) <= CLOSE
 
 
 @cache
@@ -187,7 +202,7 @@ def test_likelihood_as_published(models: Any) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as folder:
-        for dialect, number in itertools.product(DIALECTS, range(COUNT)):
+        for dialect, number in itertools.product(PUBLISHED, range(COUNT)):
             model = uncode.load(checkpoint(Path(folder) / f"{dialect}{number}", dialect, number), device="cpu")
             found = differences(model, dialect, number)  # type: ignore[arg-type]
             print(dialect, number, ", ".join(f"{name} {value:.1e}" for name, value in found.items()))

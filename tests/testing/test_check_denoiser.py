@@ -28,7 +28,8 @@ def embedding(tokens: Tensor, valid: Tensor | None = None) -> Tensor:
 
 
 def test_our_denoisers_pass() -> None:
-    for model in (ToyDenoiser(1), like_the_toy("llada", 1), like_the_toy("dream", 1), HashDenoiser()):
+    dialects = (like_the_toy(name, 1) for name in ("llada", "dream", "sdar", "fast_dllm_v2"))
+    for model in (ToyDenoiser(1), *dialects, HashDenoiser()):
         check_denoiser(model)
         check_denoiser(Guided(model, 1.0))
 
@@ -239,6 +240,7 @@ FAULTS: list[tuple[Denoiser, str]] = [
     (Faulty(ForgetsWhoLeft), r"mine: after keep\(\) the rows that stay have other logits than alone"),
     (Faulty(NoAdd), "mine raised NotImplementedError in add"),
     (Faulty(NoCacheAtAll), "mine gives other logits with its KV cache, although no token has changed"),
+    (Faulty(HashSession, block_length=4), "mine sees later blocks than a position's own, which its block_length of 4"),
     (Faulty(HashSession, eos_ids=(19,)), "mine: the mask token is among eos_ids"),
     (Faulty(HashSession, eos_ids=(25,)), r"mine: eos_ids \[25\] are outside the vocabulary of 20"),
 ]

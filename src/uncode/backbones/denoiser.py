@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..core.denoiser import Denoiser
+from ..core.errors import require
 from ..core.pieces.piece import Table
 from ..core.support.memory import require_memory
 from .dialects.dialect import Dialect
@@ -19,6 +20,8 @@ from .transformer.network import Shape, Transformer
 from .transformer.session import TransformerSession
 from .transformer.session_memory import IdleMemory
 
+LEAST_POSITIONS = 4
+"""Masks of a first forward from which one can judge a mask id."""
 WORTH_A_WARNING = 60.0
 """Seconds of one forward."""
 _WORTH_A_MEASUREMENT = 1e12
@@ -27,7 +30,7 @@ _SIDE = 512
 
 
 class TransformerDenoiser(Denoiser):
-    """LLaDA and Dream in normal form, with prefix and dual caches."""
+    """A published transformer in normal form, with a KV cache."""
 
     has_kv_cache = True
     copies_kv_cache = True
@@ -50,6 +53,9 @@ class TransformerDenoiser(Denoiser):
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
+        self.block_length = network.shape.block_length
+        self.is_mask_assumed = False
+        """Whether the checkpoint does not say its mask id. The first forward then looks whether it can be."""
         self.about = about or {"model": dialect.model_type}
         if network.weights is not None:
             self.about = self.about | {"weights": network.weights}
@@ -91,7 +97,20 @@ class TransformerDenoiser(Denoiser):
             "use a shorter length or a smaller batch",
         )
         warn_if_long(shape, rows, length, self.device)
-        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, self._idle)
+        check = self._check_mask if self.is_mask_assumed else None
+        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, self._idle, check)
+
+    def _check_mask(self, logits: Tensor) -> None:
+        """Raise if the first forward contradicts a mask id that the checkpoint does not say. A model learns to fill
+        masks, and no mask is ever the answer: one that proposes this token for most of them has another mask token."""
+        self.is_mask_assumed = False
+        proposed = logits.argmax(-1) == self.mask_id
+        count, positions = int(proposed.sum()), proposed.numel()
+        require(
+            positions < LEAST_POSITIONS or 2 * count <= positions,
+            f"this model proposes token {self.mask_id} for {count} of {positions} masks, so it is not its mask token: "
+            f"add the right mask_token_id to config.json ({self.mask_id} is from {self.dialect.mask_source or 'us'}).",
+        )
 
 
 def warn_if_long(shape: Shape, rows: int, length: int, device: torch.device) -> None:

@@ -87,6 +87,9 @@ class Denoiser:
     """How many; 0 where that is not known."""
     context: int | None = None
     """Tokens the model was trained on; None where that is not known."""
+    block_length: int | None = None
+    """Of a block-causal model: a position sees the blocks of so many tokens up to its own, counted from the row's first
+    token. Samplers then fill one of these blocks at a time. None: a position sees all others."""
     is_bounded: bool = False
     """Whether the model cannot be run on more tokens than its context."""
     sees_padding: bool = True
@@ -127,6 +130,7 @@ class Facts:
     has_kv_cache: bool = False
     copies_kv_cache: bool = False
     slides_on_device: bool = False
+    block_length: int | None = None
     tokenizer: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -147,6 +151,7 @@ class Facts:
             has_kv_cache=denoiser.has_kv_cache,
             copies_kv_cache=denoiser.copies_kv_cache,
             slides_on_device=denoiser.slides_on_device,
+            block_length=denoiser.block_length,
             tokenizer=denoiser.tokenizer,
         )
 

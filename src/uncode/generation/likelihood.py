@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Literal
 
@@ -39,6 +39,9 @@ def log_likelihood(
     value that the estimate converges to: the average over all orders in which the answer could be written. It needs
     one row for each of the 2^n - 1 ways to mask the answer, so it is for short answers. The ids are used as given: if
     a masked LM needs special tokens around a text ([CLS]), put them into the prompt.
+
+    A block-causal model learns each block from the finished ones before it. So its bound is the sum of those of its
+    blocks, each with so many `samples`.
     """
     Facts.of(denoiser)
     prompt, answer = (checked_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
@@ -46,9 +49,21 @@ def log_likelihood(
     is_valid = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
     require(is_valid, "samples and batch_size must be whole numbers of at least 1.")
     require(method in ("monte carlo", "exact"), f"the method must be 'monte carlo' or 'exact', not '{method}'.")
-    exact = method == "exact"
-    masks, weights = _all_masks(len(answer)) if exact else random_masks(len(answer), samples, batch_size, seed)
-    return float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
+    total = 0.0
+    for before, block in _blocks(prompt, answer, denoiser.block_length):
+        exact, n = method == "exact", len(block)
+        masks, weights = _all_masks(n) if exact else random_masks(n, samples, batch_size, seed)
+        total += float(weights @ masked_log_probability(denoiser, before, block, masks, batch_size).cpu())
+    return total
+
+
+def _blocks(prompt: list[int], answer: list[int], length: int | None) -> Iterator[tuple[list[int], list[int]]]:
+    """The blocks of an answer, each with all that stands before it; one where the model is not block-causal."""
+    whole, start = [*prompt, *answer], len(prompt)
+    while start < len(whole):
+        stop = len(whole) if length is None else (start // length + 1) * length
+        yield whole[:start], whole[start:stop]
+        start = stop
 
 
 def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:

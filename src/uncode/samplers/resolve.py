@@ -17,7 +17,7 @@ from typing import Any
 from ..core.denoiser import Denoiser, Facts
 from ..core.errors import Advice, UncodeError
 from ..core.pieces.blocks import Blocks
-from ..core.pieces.cache import DualCache, NoCache, PrefixCache
+from ..core.pieces.cache import BlockCache, DualCache, NoCache, PrefixCache
 from ..core.pieces.policy import Sampler
 from ..core.pieces.score import Informativeness
 from ..core.pieces.tables import OWN, Table, UnnamedTable
@@ -114,6 +114,7 @@ def for_model(
         advise(f"this model has no frequency table: '{sampler.name}' orders by confidence and position alone; {how}.")
         terms = [term for term in sampler.policy.score.terms if not isinstance(term, Informativeness)]
         sampler = replace(sampler, policy=replace(sampler.policy, score=reduce(add, terms)))
+    sampler = _in_blocks_of(model.block_length, sampler) if model.block_length else sampler
     cache, blocks = sampler.cache, sampler.policy.blocks
     if isinstance(cache, PrefixCache | DualCache) and cache.optional:
         cache = replace(cache, optional=None) if model.has_kv_cache else NoCache()
@@ -126,6 +127,17 @@ def for_model(
             "accuracy: set block_length, or take no cache."
         )
     return sampler
+
+
+def _in_blocks_of(length: int, sampler: Sampler) -> Sampler:
+    """The sampler as a block-causal model can run it: without blocks of its own it fills the model's, and without a
+    cache, or with any, it has the exact one."""
+    policy, cache = sampler.policy, sampler.cache
+    if policy.blocks in (Blocks(), Blocks(count=1)):
+        sampler = replace(sampler, policy=replace(policy, blocks=Blocks(length=length)))
+    sees_all = policy.stop.sees_beliefs or policy.stop.reads_committed
+    is_free = isinstance(cache, NoCache) or (isinstance(cache, PrefixCache | DualCache) and bool(cache.optional))
+    return sampler.caching(BlockCache()) if is_free and not sees_all else sampler
 
 
 def require_table(sampler: Sampler, released: str | None, allows_fallback: bool = True) -> None:

@@ -46,6 +46,8 @@ class _Trial:
         yield from (self.has_sound_ids, self.returns_logits, self.leaves_its_input_alone, self.repeats_itself)
         yield from (self.returns_what_is_wanted, self.keeps_rows_apart, self.lets_rows_leave, self.lets_rows_join)
         yield self.handles_padding
+        if self.denoiser.block_length is not None:
+            yield self.sees_no_later_block
         if self.denoiser.has_kv_cache:
             yield from (self.reuses_its_cache, self.moves_its_cache, self.grows_its_cache)
             if self.denoiser.copies_kv_cache:
@@ -130,6 +132,15 @@ class _Trial:
         after = session.logits(canvas.tokens, layout, plan).double()
         sentence = "returns other logits for the same tokens: switch dropout off, and return a tensor of your own"
         self.agree(before, after, f"{self.name} {sentence}.")
+
+    def sees_no_later_block(self) -> None:
+        """With a `block_length`, a position sees no later block than its own"""
+        canvas, length = self.canvas([0, 0]), self.denoiser.block_length or 1
+        canvas.tokens[1, -1] = canvas.tokens[1, 0]
+        blocks = torch.arange(canvas.start, canvas.start + canvas.span) // length
+        one, other = self.run(canvas)[:, (blocks < blocks[-1]).to(self.denoiser.device)]
+        sentence = f"sees later blocks than a position's own, which its block_length of {length} rules out"
+        self.agree(one, other, f"{self.name} {sentence}.")
 
     def returns_what_is_wanted(self) -> None:
         """The logits of some columns are those of all columns, cut"""

@@ -23,11 +23,11 @@ class Release:
     shape: Shape
     chat: bool
     """Whether it was tuned to follow a chat template."""
-    licence: str
+    licence: str = "licence not verified"
     """Of the weights, as the hub names it."""
-    sampler: str
-    """How its authors decode, and the file that says so. It is the sampler file `own`."""
-    checked: str
+    sampler: str = ""
+    """How its authors decode, and the file that says so. It is the sampler file `own`, where there is one."""
+    checked: str = ""
     """What was read of its ids, template and licence, and what could not be verified."""
 
 
@@ -49,7 +49,7 @@ class Dialect:
     template: str
     """The chat template, for tokenizers that come without their own."""
     ids: Mapping[str, int]
-    """Special ids of the published vocabulary: mask, eos and turn."""
+    """Special ids of the published vocabulary: mask, eos, and turn where a token ends a turn."""
     checked: str
     """What was compared with the published code, and how."""
     releases: tuple[Release, ...]
@@ -59,6 +59,25 @@ class Dialect:
     """Whether `template` is used even where the tokenizer has its own."""
     text_vocab_key: str = ""
     """The key of the number of text tokens, in configurations whose vocabulary goes on with others."""
+    architecture: str = ""
+    """The published class, where `model_type` is another architecture's too."""
+    mask_source: str = ""
+    """Who says the mask id, where config.json does not."""
+
+    @property
+    def family(self) -> str:
+        """What it is called in lists and errors."""
+        return self.architecture or self.model_type
+
+    @property
+    def eos_ids(self) -> list[int]:
+        """The published ids that end an answer."""
+        return [self.ids[key] for key in ("eos", "turn") if key in self.ids]
+
+    def speaks(self, config: Config) -> bool:
+        """Whether a configuration is of this dialect."""
+        same_type = str(config.get("model_type")).casefold() == self.model_type.casefold()
+        return same_type and (not self.architecture or self.architecture in (config.get("architectures") or []))
 
     def published(self, own: str) -> str:
         """The published name of one of our parameters."""
@@ -83,7 +102,7 @@ class Dialect:
             all(isinstance(i, int) for i in (mask, *eos_ids)),
             f"mask_token_id and eos_token_id in config.json should be numbers, not {mask!r} and {eos!r}.",
         )
-        if published and eos_ids[:1] == [self.ids["eos"]]:
+        if published and eos_ids[:1] == [self.ids["eos"]] and "turn" in self.ids:
             eos_ids.append(self.ids["turn"])
         return mask, tuple(dict.fromkeys(eos_ids))  # type: ignore[return-value]
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..transformer.network import Shape
-from .dialect import COMPARED, Config, Dialect, Release, demand, number
+from .dialect import COMPARED, Config, Dialect, Release, demand
+from .llama import NAMES, read_shape
 
 _7B = Shape(3584, 28, 28, 4, 18944, 152064, theta=1e6, eps=1e-6, context=2048, qkv_bias=True)
 
@@ -17,23 +20,9 @@ _TEMPLATE = (
 
 
 def _shape(config: Config) -> Shape:
-    demand(config, "Dream", hidden_act="silu", rope_scaling=None, use_sliding_window=False)
-    rope = config.get("rope_parameters") or {}  # where transformers 5 writes theta
-    demand(rope, "Dream", rope_type="default")
-    heads = number(config, "num_attention_heads")
-    return Shape(
-        width=number(config, "hidden_size"),
-        layers=number(config, "num_hidden_layers"),
-        heads=heads,
-        key_heads=number(config, "num_key_value_heads", default=heads),
-        hidden=number(config, "intermediate_size"),
-        vocab=number(config, "vocab_size"),
-        theta=number({**rope, **config}, "rope_theta", default=10000.0),
-        eps=number(config, "rms_norm_eps", default=1e-6),
-        context=min(number(config, "max_position_embeddings"), _7B.context),  # the longest it was trained on
-        qkv_bias=True,
-        tied=bool(config.get("tie_word_embeddings")),
-    )
+    demand(config, "Dream", rope_scaling=None)
+    shape = read_shape(config, "Dream", qkv_bias=True)
+    return replace(shape, context=min(shape.context, _7B.context))  # the longest it was trained on
 
 
 def _entropy(temperature: float, source: str, top_p: float = 0.95) -> str:
@@ -46,27 +35,17 @@ _DREAM = (
     f"mask id and EOS in the code of NVlabs/Fast-dLLM, licence of the repository; {_TOY}",
 )
 _D3LLM = "overlapping blocks of 32, the next opens at a tenth; entropy at most 0.5"
-_DIFFUCODER = "mask id in configuration_dream.py and licence on the hub; sizes by the size of its weights"
+_DIFFUCODER = (
+    "licence on the hub; mask id in DiffuCoder-7B-Base's configuration_dream.py; sizes by the size of the weights; the "
+    "modelling file was not read"
+)
 
 DREAM = Dialect(
     model_type="Dream",
     shift=1,
     shape=_shape,
     blocks="model.layers",
-    names={
-        "embed": "model.embed_tokens",
-        "norm": "model.norm",
-        "head": "lm_head",
-        "attention_norm": "input_layernorm",
-        "q": "self_attn.q_proj",
-        "k": "self_attn.k_proj",
-        "v": "self_attn.v_proj",
-        "out": "self_attn.o_proj",
-        "mlp_norm": "post_attention_layernorm",
-        "gate": "mlp.gate_proj",
-        "up": "mlp.up_proj",
-        "down": "mlp.down_proj",
-    },
+    names=NAMES,
     end_of_turn="<|im_end|>",
     template=_TEMPLATE,
     ids={"mask": 151666, "eos": 151643, "turn": 151645},
@@ -81,7 +60,7 @@ DREAM = Dialect(
             True,
             "not verified",
             f"{_D3LLM} (hao-ai-lab/d3LLM chat/chat_d3llm_dream.py); its own KV cache is not here",
-            f"ids are Dream's; the hub's page with the licence was not found; {_TOY}",
+            f"ids are Dream's; the hub's page with the licence was not found; logits of its own modelling file; {_TOY}",
         ),
         Release(
             "d3LLM/d3LLM_Dream_Coder",
@@ -97,7 +76,7 @@ DREAM = Dialect(
             True,
             "MIT",
             "blocks of 32, entropy at most 0.5 (czg1225/dParallel Dream/generate.py)",
-            f"ids are Dream's; licence of the repository; {_TOY}",
+            f"ids are Dream's; licence of the repository; its modelling file is Fast-dLLM's, byte for byte; {_TOY}",
         ),
         Release(
             "Dream-org/Dream-Coder-v0-Base-7B",
@@ -105,7 +84,7 @@ DREAM = Dialect(
             False,
             "Apache-2.0",
             _entropy(0.2, "DreamLM/Dream-Coder base/eval_code_base.sh", 0.9),
-            "ids are Dream's; licence of the repository",
+            "ids are Dream's; licence of the repository; logits of its own modelling file",
         ),
         Release(
             "Dream-org/Dream-Coder-v0-Instruct-7B",
@@ -113,7 +92,7 @@ DREAM = Dialect(
             True,
             "Apache-2.0",
             _entropy(0.1, "DreamLM/Dream-Coder README.md; the eos_penalty of its demos is not here"),
-            "ids, sizes and licence in a copy of its configuration on the hub",
+            "licence on the hub, ids and sizes in a copy of its configuration there; logits of its own modelling file",
         ),
         Release(
             "apple/DiffuCoder-7B-Base",

@@ -123,7 +123,8 @@ LLADA = Dialect(
             True,
             "MIT",
             "blocks of 32, entropy at most 0.5 (czg1225/dParallel LLaDA/generate.py)",
-            "mask id in the same file, licence of the repository; the decoder token for token on toy networks",
+            "mask id in the same file, licence of the repository; its modelling file is Fast-dLLM's, byte for byte; "
+            "the decoder token for token on toy networks",
         ),
     ),
 )
@@ -150,7 +151,7 @@ MMADA = replace(
         "<|end_header_id|>\\n\\n", "<|end_header_id|>\\n"
     ),
     replaces_template=True,
-    checked=f"LLaDA's network: {COMPARED}. Text only: image tokens are never written",
+    checked=f"{COMPARED.replace('NVlabs/Fast-dLLM', 'Gen-Verse/MMaDA')}; text only: image tokens are never written",
     releases=(
         Release("Gen-Verse/MMaDA-8B-Base", _8B_WITH_IMAGES, True, "MIT", *_MMADA),
         Release("Gen-Verse/MMaDA-8B-MixCoT", _8B_WITH_IMAGES, True, "MIT", *_MMADA),

@@ -5,15 +5,23 @@ from __future__ import annotations
 from ...core.errors import UncodeError, require
 from .dialect import Config, Dialect
 from .dream import DREAM
+from .fast_dllm import FAST_DLLM_V2
+from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA, MMADA
+from .sdar import DREAM_REASONER, SDAR
 
-DIALECTS = (LLADA, DREAM, MMADA)
+DIALECTS = (LLADA, DREAM, MMADA, ILLADA, STABLE_DIFFCODER, SDAR, DREAM_REASONER, FAST_DLLM_V2)
+
+
+def is_dialect(config: Config) -> bool:
+    """Whether a configuration is of a dialect."""
+    return any(dialect.speaks(config) for dialect in DIALECTS)
 
 
 def named_dialect(config: Config, where: object) -> Dialect | None:
-    """The dialect whose `model_type` a configuration has."""
-    kind = str(config.get("model_type")).casefold()
-    found = next((dialect for dialect in DIALECTS if kind == dialect.model_type.casefold()), None)
+    """The dialect of a configuration, by its `model_type` and class."""
+    specific_first = sorted(DIALECTS, key=lambda each: not each.architecture)
+    found = next((dialect for dialect in specific_first if dialect.speaks(config)), None)
     if found is not None:
         _refuse_experts(config, where)
     return found
@@ -32,9 +40,10 @@ def dialect_of(config: Config, where: object) -> Dialect | None:
             f"'{where}' is a '{kind}' model with code of its own, which uncode does not run: load it with transformers "
             "yourself, and pass it to uncode.wrap(model, tokenizer)."
         )
+    known = ", ".join(dialect.family for dialect in DIALECTS)
     raise UncodeError(
-        f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads "
-        f"{', '.join(d.model_type for d in DIALECTS)} and what transformers' AutoModelForMaskedLM knows."
+        f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads {known} "
+        "and what transformers' AutoModelForMaskedLM knows."
     )
 
 

@@ -73,7 +73,7 @@ def load(
     if weights is not None:
         format_of(weights)
     folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind, weights)
-    config = _config(folder)
+    config = _config(folder) | {"_name_or_path": about["model"]}
     dialect = dialect_of(config, about["model"])
     tokenizer = tokenizer_of(folder, general=dialect is None)
     if tokenizer is not None:
@@ -204,7 +204,7 @@ def _denoiser(
     tokenizer: Any,
     about: dict[str, Any],
 ) -> TransformerDenoiser:
-    return TransformerDenoiser(
+    denoiser = TransformerDenoiser(
         network,
         dialect,
         mask_id=ids[0],
@@ -213,6 +213,8 @@ def _denoiser(
         tokenizer=tokenizer,
         about=about,
     )
+    denoiser.is_mask_assumed = not says_mask(config, tokenizer)
+    return denoiser
 
 
 def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:
@@ -221,9 +223,20 @@ def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...
 
 
 def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> tuple[int, tuple[int, ...]]:
-    """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template."""
+    """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template.
+
+    A mask id that neither of them says is the published one. The tokenizer must call that token a mask.
+    """
+    if config.get("mask_token_id") is None and says_mask(config, tokenizer):
+        config = {**config, "mask_token_id": tokenizer.mask_token_id}
     mask_id, eos_ids = dialect.special(config, vocab)
     if tokenizer is not None:
+        token = next((name for name, at in tokenizer.get_vocab().items() if at == mask_id), "")
+        require(
+            says_mask(config, tokenizer) or "mask" in token.casefold(),
+            f"config.json names no mask_token_id, and token {mask_id} of the tokenizer is '{token}': add the right id "
+            f"({mask_id} is from {dialect.mask_source or 'us'}).",
+        )
         turn, *others = (id_of(tokenizer, token) for token in (dialect.end_of_turn, *dialect.end_tokens))
         eos_ids = tuple(dict.fromkeys((*eos_ids, *(i for i in (turn, *others) if i is not None))))
         if turn is not None and (dialect.replaces_template or not tokenizer.chat_template):
@@ -233,6 +246,11 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
         f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
     )
     return mask_id, eos_ids
+
+
+def says_mask(config: Config, tokenizer: Any) -> bool:
+    """Whether a checkpoint says its mask id."""
+    return isinstance(config.get("mask_token_id"), int) or getattr(tokenizer, "mask_token_id", None) is not None
 
 
 @checks_arguments()

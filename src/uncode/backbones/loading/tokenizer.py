@@ -98,12 +98,11 @@ def _path(name: str) -> Path:
 
 
 def _of_folder(folder: Path) -> Any:
-    from ..dialects.registry import DIALECTS
+    from ..dialects.registry import is_dialect
     from .checkpoint import read_json
 
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
-    remote = any(str(config.get("model_type")).casefold() == dialect.model_type.casefold() for dialect in DIALECTS)
-    found = tokenizer_of(folder, general=not remote)
+    found = tokenizer_of(folder, general=not is_dialect(config))
     require(found is not None, f"there is no tokenizer in '{folder}': {INSTEAD}.")
     return found
 

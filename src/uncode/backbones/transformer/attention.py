@@ -8,7 +8,7 @@ from torch.nn import functional
 from ...core.support.triton_support import use_triton
 from .kv_cache import LayerCache
 from .linear import MAX_SKINNY_TOKENS, pays_on
-from .pointwise import Rope, apply_rope
+from .pointwise import QKNorm, Rope, apply_rope
 
 MIN_WIDTH = 2048
 """Width of a model for which flash-decoding pays; smaller ones are limited by launches anyway."""
@@ -18,9 +18,15 @@ them as our kernel, and costs the host 0.7 ms for each new shape. A batch has a 
 
 
 def rope_and_cache_qkv(
-    qkv: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None = None
+    qkv: Tensor,
+    heads: int,
+    key_heads: int,
+    rope: Rope,
+    cache: LayerCache | None = None,
+    norm: QKNorm | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Split the fused projection `[B, T, (heads + 2 key_heads) d]` into heads, apply RoPE, and write the KV cache.
+    """Split the fused projection `[B, T, (heads + 2 key_heads) d]` into heads, apply the norm of queries and keys where
+    there is one, and RoPE, and write the KV cache.
 
     Returns queries, keys and values `[B, heads, T, d]`. With a cache the fresh keys and values are written to it, and
     the keys and values of all columns are returned.
@@ -28,11 +34,11 @@ def rope_and_cache_qkv(
     split = qkv.view(*qkv.shape[:2], heads + 2 * key_heads, -1)
     rotated, values = (part.transpose(1, 2) for part in (split[:, :, :-key_heads], split[:, :, -key_heads:]))
     if use_triton(qkv):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
-        pointwise_triton.rope_and_cache(qkv, heads, key_heads, rope, cache)
+        pointwise_triton.rope_and_cache(qkv, heads, key_heads, rope, cache, norm)
     else:
-        rotated = apply_rope(rotated, rope)
+        rotated = apply_rope(rotated if norm is None else norm(rotated, heads), rope)
         if cache is not None:
             cache.write(rotated[:, heads:], values)
     return rotated[:, :heads], *((rotated[:, heads:], values) if cache is None else cache.read(len(qkv)))
@@ -41,10 +47,10 @@ def rope_and_cache_qkv(
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """Attention of queries `[B, heads, T, d]` over keys and values `[B, key heads, L, d]`, as `[B, T, heads * d]`.
 
-    `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees at least one.
+    `mask` `[B, 1, 1 or T, L]` is true where a key may be seen; each query sees at least one.
     """
     if _is_kernel_shape(q, k, v, mask):
-        from . import attention_triton
+        from .kernels import attention_triton
 
         return attention_triton.flash_attention(q, k, v, mask)
     grouped = q.shape[1] != k.shape[1]

@@ -1,6 +1,6 @@
 """The KV cache: rotated keys and values of every layer, written in place.
 
-On a CPU :meth:`LayerCache.write` writes it; on a GPU the RoPE kernel does (`pointwise_triton.rope_and_cache`).
+On a CPU :meth:`LayerCache.write` writes it; on a GPU the RoPE kernel does (`kernels.pointwise_triton.rope_and_cache`).
 
 A buffer has one column more than the canvas, `[B, key heads, L + 1, d]`. With a shifted window a forward computes one
 column whose keys are never read; it writes them to that spare column, so that no kernel needs a branch. Rows that have

@@ -1,8 +1,8 @@
 """The matrices of a layer, and their products: by torch, or by Triton kernels where few tokens meet a large matrix on
 a GPU.
 
-With few tokens a product is limited by reading its weights. The kernels of :mod:`.linear_triton` read them at the
-memory's speed; torch's do not for all shapes.
+With few tokens a product is limited by reading its weights. The kernels of :mod:`.kernels.linear_triton` read them at
+the memory's speed; torch's do not for all shapes.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class Matrix:
         `[SPLIT_K, *]`, which :func:`~uncode.backbones.transformer.pointwise.add_norm` adds up while it reads them."""
         (linear,) = self.linears
         if is_skinny(h, linear.weight):
-            from . import linear_triton
+            from .kernels import linear_triton
 
             return linear_triton.split_k(h, linear.weight)
         output: Tensor = linear(h)
@@ -117,14 +117,14 @@ class JoinedMatrix(Matrix):
         if torch.is_grad_enabled():
             return super().product(h)
         if is_skinny(h, self.weight):
-            from . import linear_triton
+            from .kernels import linear_triton
 
             return linear_triton.linear(h, self.weight, self.bias)
         return functional.linear(h, self.weight, self.bias)
 
     def swiglu(self, h: Tensor) -> Tensor:
         if is_skinny(h, self.weight):
-            from . import linear_triton
+            from .kernels import linear_triton
 
             return linear_triton.swiglu(h, self.weight)
         return super().swiglu(h)

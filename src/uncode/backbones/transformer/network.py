@@ -1,4 +1,4 @@
-"""One bidirectional transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU. LLaDA and Dream are dialects of it.
+"""One transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU. LLaDA, Dream and SDAR are dialects of it.
 
 It knows nothing of canvases or special tokens. With a KV cache a layer writes its fresh keys and values there and
 attends to all that is cached.
@@ -20,7 +20,7 @@ from ...core.errors import require
 from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Matrix, join
-from .pointwise import Rope, add_norm, gather_columns
+from .pointwise import QKNorm, Rope, add_norm, gather_columns
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
@@ -43,16 +43,23 @@ class Shape:
     """Tokens the model was made for; longer canvases run, untrained."""
     qkv_bias: bool = False
     tied: bool = False
+    head_dim: int | None = None
+    """The width of a head, where it is not `width / heads`."""
+    qk_norm: bool = False
+    """Whether each head of the queries and keys has an RMSNorm before RoPE (Qwen3)."""
+    block_length: int | None = None
+    """Of a block-causal model: a position sees the blocks of so many tokens up to its own. None: it sees all."""
 
     @property
     def head_width(self) -> int:
-        return self.width // self.heads
+        return self.head_dim or self.width // self.heads
 
     @property
     def parameters(self) -> int:
-        keys = self.key_heads * self.head_width
-        bias = self.width + 2 * keys if self.qkv_bias else 0
-        layer = 2 * self.width * (self.width + keys) + bias + 3 * self.width * self.hidden + 2 * self.width
+        queries, keys = self.heads * self.head_width, self.key_heads * self.head_width
+        bias = queries + 2 * keys if self.qkv_bias else 0
+        norms = 2 * self.width + (2 * self.head_width if self.qk_norm else 0)
+        layer = 2 * self.width * (queries + keys) + bias + 3 * self.width * self.hidden + norms
         return self.layers * layer + self.width + self.vocab * self.width * (1 if self.tied else 2)
 
 
@@ -81,6 +88,14 @@ class RMSNorm(nn.Module):
         return add_norm(x, delta, self.weight, self.eps)
 
 
+class HeadNorm(nn.Module):
+    """The weights of the RMSNorm of each head; RoPE applies it."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.empty(width))
+
+
 class LayerMatrices(NamedTuple):
     """What a layer multiplies with."""
 
@@ -95,13 +110,16 @@ class Layer(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        width, keys, bias = shape.width, shape.key_heads * shape.head_width, shape.qkv_bias
-        self.heads, self.key_heads = shape.heads, shape.key_heads
+        width, bias = shape.width, shape.qkv_bias
+        queries, keys = shape.heads * shape.head_width, shape.key_heads * shape.head_width
+        self.heads, self.key_heads, self.eps, self.has_qk_norm = shape.heads, shape.key_heads, shape.eps, shape.qk_norm
         self.attention_norm = RMSNorm(width, shape.eps)
-        self.q: nn.Linear = Linear(width, width, bias=bias)
+        self.q: nn.Linear = Linear(width, queries, bias=bias)
         self.k: nn.Linear = Linear(width, keys, bias=bias)
         self.v: nn.Linear = Linear(width, keys, bias=bias)
-        self.out: nn.Linear = Linear(width, width, bias=False)
+        if shape.qk_norm:
+            self.q_norm, self.k_norm = HeadNorm(shape.head_width), HeadNorm(shape.head_width)
+        self.out: nn.Linear = Linear(queries, width, bias=False)
         self.mlp_norm = RMSNorm(width, shape.eps)
         self.gate: nn.Linear = Linear(width, shape.hidden, bias=False)
         self.up: nn.Linear = Linear(width, shape.hidden, bias=False)
@@ -124,11 +142,17 @@ class Layer(nn.Module):
         """
         qkv, out, gate_up, down = self.matrices
         x, projected = qkv.product_after(self.attention_norm, x, delta)
-        q, k, v = rope_and_cache_qkv(projected, self.heads, self.key_heads, rope, cache)
+        q, k, v = rope_and_cache_qkv(projected, self.heads, self.key_heads, rope, cache, self._qk_norm)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
+            if mask is not None and mask.shape[2] > 1:
+                mask = gather_columns(mask, wanted)
         x, h = gate_up.swiglu_after(self.mlp_norm, x, out.split_k(attention(q, k, v, mask)))
         return x, down.split_k(h)
+
+    @property
+    def _qk_norm(self) -> QKNorm | None:
+        return QKNorm(self.q_norm.weight, self.k_norm.weight, self.eps) if self.has_qk_norm else None
 
     def store_as(self, kind: type[Matrix]) -> None:
         """Choose the format of the weights: joined projections (`JoinedMatrix`), separate ones (`Matrix`), another.
@@ -172,7 +196,7 @@ class Transformer(nn.Module):
         """The stream `[B, T, width]` after the last layer, and what is still to be added to it; `[B, W, width]` where
         only the columns `wanted` `[B or 1, W]` are asked for.
 
-        `mask` `[B, 1, 1, keys]` is true where a key may be seen.
+        `mask` `[B, 1, 1 or T, keys]` is true where a key may be seen.
         """
         delta: Tensor = self.embed(tokens)
         x = torch.zeros_like(delta)

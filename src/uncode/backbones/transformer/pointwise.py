@@ -6,6 +6,8 @@ Plain torch, or a Triton kernel on a GPU without gradients.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -24,13 +26,28 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tens
     On a GPU `delta` may be the partial sums of a split-K product, `[SPLIT_K, *]` in float32.
     """
     if use_triton(x):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         return pointwise_triton.add_norm(x, delta, weight, eps)
     x = x + delta
     h = x.to(at_least_float32(x.dtype))
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
     return x, weight * h.to(x.dtype)
+
+
+class QKNorm(NamedTuple):
+    """The RMSNorm of each head of the queries and keys, before RoPE."""
+
+    queries: Tensor
+    """Its weights `[d]`."""
+    keys: Tensor
+    eps: float
+
+    def __call__(self, x: Tensor, heads: int) -> Tensor:
+        """`x` `[B, heads + key heads, T, d]`, normed: computed in float32, then scaled in the model's own dtype."""
+        wide = x.to(at_least_float32(x.dtype))
+        normed = (wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)).to(x.dtype)
+        return torch.cat((self.queries * normed[:, :heads], self.keys * normed[:, heads:]), 1)
 
 
 Rope = tuple[Tensor, Tensor]
@@ -60,7 +77,7 @@ def gather_columns(x: Tensor, index: Tensor) -> Tensor:
 def silu_mul(gate_up: Tensor) -> Tensor:
     """`silu(gate) * up` of the fused projection `[..., 2 hidden]`."""
     if use_triton(gate_up):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         return pointwise_triton.silu_mul(gate_up)
     gate, up = gate_up.chunk(2, -1)

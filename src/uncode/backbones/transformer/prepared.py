@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ...core.pieces.cache import Plan, Span
@@ -55,6 +56,7 @@ class RowPositions:
         positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         shape = network.shape
         self.rope = rope_of(positions, shape.head_width, shape.theta, at_least_float32(dtype))
+        self.block_length = shape.block_length
 
     def take(self, rows: Ints) -> RowPositions:
         """The positions of some of the rows."""
@@ -64,6 +66,13 @@ class RowPositions:
         taken.first_columns = self.first_columns[index]
         taken.rope = tuple(t if len(t) == 1 else t[index] for t in self.rope)  # type: ignore[assignment]
         return taken
+
+    def blocks(self, at: Ints) -> Ints:
+        """The block of a block-causal model that each column `at` `[B, T]` is in; padding on the left is in the
+        first."""
+        assert self.block_length is not None
+        found: Ints = np.maximum(at - self.first[:, None], 0) // self.block_length
+        return found
 
     def clip(self, plan: Plan) -> Plan:
         """The plan with a window without padding."""
@@ -89,12 +98,14 @@ class PreparedPass:
         at = computed.start[:, None] + np.arange(-(-computed.width // multiple) * multiple)
         self.tokens = Pick(at, length, device)
         cos, sin = (self.tokens(t)[:, None].contiguous() for t in rows.rope)
-        visible = rows.valid_host & (window.mask(length) | plan.reuse.mask(length))
+        visible, keys = rows.valid_host & (window.mask(length) | plan.reuse.mask(length)), np.arange(length)[None]
         if not is_cached:  # the keys are those of the computed columns
-            visible = np.take_along_axis(visible, np.minimum(at, length - 1), 1) & (at < length)
+            visible, keys = np.take_along_axis(visible, np.minimum(at, length - 1), 1) & (at < length), at
         if idle is not None:
             visible[idle] |= rows.valid_host[idle]  # a row that sees nothing is NaN
         mask = None if visible.all() else upload(visible, device)[:, None, None]
+        if rows.block_length is not None:
+            mask = _block_causal(mask, visible, rows.blocks(at), rows.blocks(keys), device)
         cache_columns = upload(self._cache_columns(at, window, length, idle), device) if is_cached else None
         source = columns(plan.wanted) - shift
         if shift:  # nothing stands before a row's first token, so that one predicts itself
@@ -117,6 +128,18 @@ class PreparedPass:
             inside[idle] = False
         found = np.where(inside, at, length)
         return found[0] if (found == found[:1]).all() else found
+
+
+def _block_causal(
+    mask: Tensor | None, visible: NDArray[np.bool_], queries: Ints, keys: Ints, device: torch.device
+) -> Tensor | None:
+    """The mask of a block-causal model, `[B, 1, T, keys]`, from the blocks of the queries `[B, T]` and of the keys.
+
+    As it was where no query may see less than the others, which is so inside a block."""
+    if (queries.min(1) >= np.where(visible, keys, 0).max(1)).all():
+        return mask
+    seen = upload(keys, device)[:, None, None] <= upload(queries, device)[:, None, :, None]
+    return seen if mask is None else seen & mask
 
 
 @dataclass

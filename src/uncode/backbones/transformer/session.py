@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 import torch
@@ -17,14 +18,24 @@ from .prepared import PreparedPlan, RowPart, RowParts, RowPositions, WideRows, r
 from .session_memory import Circumstances, IdleMemory, SessionMemory
 from .windows import DeviceWindows
 
+Check = Callable[[Tensor], None]
+
 
 class TransformerSession:
     """Rows in decoding on a :class:`Transformer`."""
 
     def __init__(
-        self, network: Transformer, barred: Tensor, shift: int, rows: int, length: int, idle: IdleMemory
+        self,
+        network: Transformer,
+        barred: Tensor,
+        shift: int,
+        rows: int,
+        length: int,
+        idle: IdleMemory,
+        check: Check | None = None,
     ) -> None:
-        self.network, self.barred, self.shift = network, barred, shift
+        """`check` sees the logits of the first forward before any are barred."""
+        self.network, self.barred, self.shift, self.check = network, barred, shift, check
         shape = network.shape
         self.cache = KVCache(shape.layers, shape.key_heads, shape.head_width, rows, length)
         self.has_keys = False
@@ -71,9 +82,8 @@ class TransformerSession:
         if prepared.common is None:
             order = torch.cat([wide.rows for wide in prepared.wide]).argsort()
             return torch.cat(apart).index_select(0, order)
-        logits = self.graphs(
-            partial(_forward, self.network, self.barred, self.cache), prepared.common.inputs_of(tokens)
-        )
+        forward = partial(_forward, self.network, self.barred, self.cache, check=self._take_check())
+        logits = self.graphs(forward, prepared.common.inputs_of(tokens))
         for wide, own in zip(prepared.wide, apart, strict=True):
             logits.index_copy_(0, wide.rows, own)
         return logits
@@ -109,12 +119,14 @@ class TransformerSession:
         """The logits of all parts: side by side where rows are small, else one after the other."""
         if prepared.is_cached:
             self.cache.allocate(self.network.embed.weight)
-        first = prepared.parts[0]
+            self.has_keys = True
+        first, check = prepared.parts[0], self._take_check()
         if first.rows is None and first.columns is None:
-            return _forward(self.network, self.barred, self.cache, first.prepared.inputs_of(tokens))
+            return _forward(self.network, self.barred, self.cache, first.prepared.inputs_of(tokens), check=check)
         shape = (len(tokens), prepared.plan.wanted.width, self.network.shape.vocab)
         logits = self.network.embed.weight.new_zeros(shape)
         tasks = [partial(self._run_part, part, tokens, logits) for part in prepared.parts]
+        tasks[0] = partial(tasks[0], check=check)
         if is_small(self.network.shape.parameters, tokens.shape[1]):
             side_by_side(tasks, self.threads)
         else:
@@ -122,16 +134,21 @@ class TransformerSession:
                 task()
         return logits
 
-    def _run_part(self, part: RowPart, tokens: Tensor, logits: Tensor) -> None:
+    def _run_part(self, part: RowPart, tokens: Tensor, logits: Tensor, check: Check | None = None) -> None:
         """Write the logits of a part."""
         rows, inputs = part.rows, part.prepared.inputs_of(tokens if part.rows is None else tokens[part.rows])
-        found = _forward(self.network, self.barred, self.cache, inputs, rows)
+        found = _forward(self.network, self.barred, self.cache, inputs, rows, check)
         if rows is None:
             rows = torch.arange(len(found))
         if part.columns is None:
             logits.index_copy_(0, rows, found)
         else:
             logits[rows[:, None], part.columns] = found
+
+    def _take_check(self) -> Check | None:
+        """The check, for one forward."""
+        check, self.check = self.check, None
+        return check
 
     def _rows_of(self, layout: Layout) -> RowPositions:
         if self.version != layout.version:
@@ -159,8 +176,9 @@ class TransformerSession:
 
     def copy_rows(self, session: TransformerSession, rows: Tensor) -> None:
         """The first rows take over the stored keys and values of these rows of another session."""
-        self.cache.copy_from(session.cache, rows)
-        self.has_keys = True
+        if session.has_keys:  # nothing is stored for a row of one block
+            self.cache.copy_from(session.cache, rows)
+            self.has_keys = True
 
     def keep(self, rows: Tensor) -> None:
         self.cache.keep(rows)
@@ -171,12 +189,19 @@ def _has_graphs(device: torch.device) -> bool:
 
 
 def _forward(
-    network: Transformer, barred: Tensor, cache: KVCache, inputs: ForwardInputs, rows: Tensor | None = None
+    network: Transformer,
+    barred: Tensor,
+    cache: KVCache,
+    inputs: ForwardInputs,
+    rows: Tensor | None = None,
+    check: Check | None = None,
 ) -> Tensor:
     """The logits of a forward. No method: a captured one outlives its session."""
     layers = None if inputs.cache_columns is None else cache.layers(inputs.cache_columns, rows)
     stream = network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, layers, inputs.wanted)
     logits = network.logits(*stream).to(inputs.tokens.device)
+    if check is not None:
+        check(logits)
     return logits.index_fill_(-1, barred, float("-inf"))
 
 

@@ -40,7 +40,7 @@ def command(as_json: Json = False) -> None:
         return
     with printing() as console:
         for dialect in DIALECTS:
-            _print_family(console, dialect, [entry for entry in entries if entry["family"] == dialect.model_type])
+            _print_family(console, dialect, [entry for entry in entries if entry["family"] == dialect.family])
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
             "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini`)\n"
@@ -67,7 +67,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
     return [
         {
             "name": release.name,
-            "family": dialect.model_type,
+            "family": dialect.family,
             "chat": release.chat,
             "licence": release.licence,
             "parameters": release.shape.parameters,
@@ -79,7 +79,8 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "context": release.shape.context,
             "memory": _memory(release.shape),
             "mask_id": dialect.ids["mask"],
-            "eos_ids": [dialect.ids["eos"], dialect.ids["turn"]],
+            "eos_ids": dialect.eos_ids,
+            "block_length": release.shape.block_length,
             "own_sampler": release.sampler,
             "checked": [dialect.checked, release.checked],
             "cached": hub.cached(release.name),
@@ -91,14 +92,15 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
 def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, Any]]) -> None:
     from rich.padding import Padding
 
-    shape, ids = dialect.releases[0].shape, dialect.ids
+    shape = dialect.releases[0].shape
+    blocks = f"blocks of {shape.block_length}, " if shape.block_length else ""
     sizes = {name: f"{size / 1e9:.1f}" for name, size in entries[0]["memory"].items()}
     console.print(
-        f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
+        f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
         f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}"
     )
     about = (
-        f"vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}",
+        f"{blocks}vocabulary {shape.vocab}, mask {dialect.ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}",
         f"{sizes['bfloat16']} GB in bfloat16; {sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4",
         f"checked: {dialect.checked}",
     )
@@ -110,5 +112,6 @@ def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, An
             cached = f"in the cache: {revisions}" if revisions else "not in the cache"
             facts = f"{'chat' if entry['chat'] else 'base'}, {entry['licence']}, {cached}"
             console.print(Padding(f"[bold]{entry['name']}[/bold]  {facts}", (0, 0, 0, 2)))
-        console.print(Padding(f"own: {own}\nchecked: {checked}", (0, 0, 0, 4)))
+        if own:
+            console.print(Padding(f"own: {own}\nchecked: {checked}", (0, 0, 0, 4)))
     console.print()

@@ -96,7 +96,7 @@ class Place:
     """What a cache policy reads of the rows, in columns of the canvas."""
 
     block: Span
-    """Their open blocks."""
+    """Their open blocks; of a block-causal model, its blocks around them."""
     block_step: Ints
     """Steps since these opened."""
     wanted: Span
@@ -116,6 +116,8 @@ class Place:
     """The same for a forward that reused no key at all."""
     start: int = 0
     """The first column of the generated span."""
+    settled: Ints | int = -NEVER
+    """Of a block-causal model: up to where a row's stored keys and values are those of its final tokens."""
 
     def take(self, rows: Ints) -> Place:
         """What is read of some of the rows."""
@@ -133,6 +135,7 @@ class Place:
             stop_before=taken(self.stop_before),
             since_refresh=taken(self.since_refresh),
             since_prompt=taken(self.since_prompt),
+            settled=taken(self.settled),
         )
 
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
@@ -152,6 +155,9 @@ class CachePolicy(Piece):
 
     sees_block: ClassVar[bool] = True
     """Whether the whole open block is computed at every step, committed positions too."""
+
+    is_exact: ClassVar[bool] = False
+    """Whether it is made for block-causal models, and wrong for others."""
 
     follows_masks: ClassVar[bool] = False
     """Whether plans depend on `place.first_mask`. The host then syncs after every step, and asks for a new plan."""
@@ -274,6 +280,36 @@ class DualCache(_BlockCache):
 
     def _window(self, place: Place) -> Span:
         return place.block
+
+
+@dataclass(frozen=True)
+class BlockCache(CachePolicy):
+    """Store the blocks that are done; recompute the open one. For block-causal models, where that is exact: no position
+    sees a later block.
+
+    The first step of a block computes the one before it too, now with its final tokens, and stores that. What follows
+    the open block is never computed.
+    """
+
+    sees_span: ClassVar[bool] = False
+    is_exact: ClassVar[bool] = True
+
+    @property
+    def stores_once(self) -> bool:
+        return True
+
+    def changes(self, block_step: Ints) -> bool:
+        return bool((block_step == 1).any())
+
+    def __call__(self, place: Place) -> Plan:
+        opens = np.equal(place.block_step, 0)
+        first = np.where(opens, np.maximum(place.settled, 0), place.block.start)
+        return Plan(
+            window=Span(first, place.block.stop),
+            wanted=place.wanted,
+            store=Span(first, np.where(opens, place.block.start, first)),
+            reuse=place.span(0, first),
+        )
 
 
 @dataclass(frozen=True)

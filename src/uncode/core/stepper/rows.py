@@ -12,6 +12,7 @@ from torch import Tensor
 
 from ..canvas import Canvas
 from ..denoiser import Layout
+from ..pieces.blocks import BlockSchedule
 from ..pieces.cache import NEVER, Span
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
@@ -135,15 +136,21 @@ class Rows:
     """Tokens committed since the last forward that reused no key of the span, and since the last that reused none."""
     committed: Ints
     """Tokens committed by the last step."""
+    lead: Ints
+    """Of a block-causal model: the tokens before the span that are in the block in which it starts."""
+    settled: Ints
+    """Of a block-causal model: the offset at which its last block started, before which all stored keys are final."""
     finished: NDArray[np.bool_]
 
     @classmethod
-    def plan(cls, sampler: Sampler, masked: NDArray[np.bool_], lengths: Ints, clock: int) -> Rows:
-        """The rows of one sampler as they join: blocks, masks and steps follow from where the masks are, `[B, S]`."""
+    def plan(cls, sampler: Sampler, masked: NDArray[np.bool_], lengths: Ints, lead: Ints, clock: int) -> Rows:
+        """The rows of one sampler as they join: blocks, masks and steps follow from where the masks are, `[B, S]`.
+
+        Blocks count from `lead` tokens before the span."""
         before, blocks = np.pad(masked.cumsum(1), ((0, 0), (1, 0))), sampler.policy.blocks
         zeros = np.zeros_like(lengths)
         first = np.argmax(masked, 1)
-        ends = np.stack([zeros, zeros, first, lengths], 1) if blocks.sees_beliefs else blocks(lengths)
+        ends = np.stack([zeros, zeros, first, lengths], 1) if blocks.sees_beliefs else _ends(blocks, lengths, lead)
         counts = np.diff(np.take_along_axis(before, ends, 1), prepend=0)
         offsets = np.where(masked, np.arange(masked.shape[1]), masked.shape[1])
         offsets = np.pad(offsets, ((0, 0), (0, 1)), constant_values=masked.shape[1])
@@ -171,6 +178,8 @@ class Rows:
             since_refresh=zeros + NEVER,
             since_prompt=zeros + NEVER,
             committed=zeros,
+            lead=lead,
+            settled=zeros - FAR,
             finished=zeros > 0,
         )
 
@@ -179,7 +188,7 @@ class Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
         blocks, steps, joined = (square, square, square, square), (line, line, line), (line, line, line > 0)
-        cache = (line, line, line, line, line, line)
+        cache = (line, line, line, line, line, line, line, line)
         return cls(line, line, *blocks, *steps, *joined, line, line > 0, line, *cache, line > 0)
 
     def __len__(self) -> int:
@@ -227,9 +236,11 @@ class Rows:
         """What `values` `[B, blocks]` say of each row's open block."""
         return values[self.index, self.block]
 
-    def open_next(self) -> None:
+    def open_next(self, model_block: int | None = None) -> None:
         """Rows whose block has been filled, or that have none yet, open the next one that has masks."""
         waiting = ~self.finished & ((self.block_step < 0) | (self.block < 0))
+        if model_block is not None:
+            self.settled = np.where(waiting & (self.block >= 0), self.model_blocks(model_block).start, self.settled)
         self.block = np.where(waiting, np.argmax(self.remaining_blocks, 1), self.block)
         self.block_step = np.where(waiting, 0, self.block_step)
         self.first_mask = np.where(waiting, self.of_block(self.first_masks), self.first_mask)
@@ -238,6 +249,11 @@ class Rows:
             stop = min(start + self.widest[row], end)
             self.ends[row, :4], self.masked[row, :4], self.block[row] = (start, stop, stop, end), (0, masks, 0, 0), 1
             self.first_mask[row] = start
+
+    def model_blocks(self, length: int) -> Span:
+        """The blocks of a block-causal model around the open ones, in offsets; the first may start before the span."""
+        start = (self.starts + self.lead) // length * length - self.lead
+        return Span(start, np.minimum(start + length, self.ends[:, -1]))
 
     def slide(self, first_mask: Ints, stop: Ints) -> bool:
         """Move the windows to the first mask of each span, up to the offset `stop`; both are `[B]`. Returns whether
@@ -270,6 +286,14 @@ class Rows:
             self.ends[row, 1:3] = stop[row], following[row] if rest else self.ends[row, -1]
             self.masked[row, 1:4] = masks - rest, 0, rest
         return here
+
+
+def _ends(blocks: BlockSchedule, lengths: Ints, lead: Ints) -> Ints:
+    """The ends of the blocks of a schedule that counts from `lead` tokens before the span."""
+    if not lead.any():
+        return blocks(lengths)
+    ends: Ints = np.maximum(blocks(lengths + lead) - lead[:, None], 0)
+    return ends
 
 
 @dataclass(frozen=True, eq=False)

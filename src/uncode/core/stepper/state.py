@@ -114,7 +114,7 @@ class State:
         self._next_id += count
         self.record.flush()
         self.flush_step_counts()
-        rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock)
+        rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock, self.facts)
         self._add_to_batch(canvas.to(self.facts.device), torch.tensor([[n] for n in numbers], device=self.facts.device))
         self.samplers = [*self.samplers, *each] if len(self.rows) else each
         self.rows = self.rows.join(rows) if len(self.rows) else rows
@@ -218,7 +218,7 @@ class State:
             return
         self.record.flush()
         self.flush_step_counts()
-        self.rows.open_next()
+        self.rows.open_next(self.facts.block_length)
         given = self.batch.given[:, self.batch.start :]
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
         self.record.set_window(self.blocks.window, self._max_terms)
@@ -301,7 +301,12 @@ class State:
     def place(self) -> Place:
         """What cache policies read of the rows."""
         rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
-        block = Span(rows.starts + start, rows.stops + start)
+        own = (
+            Span(rows.starts, rows.stops)
+            if self.facts.block_length is None
+            else rows.model_blocks(self.facts.block_length)
+        )
+        block = Span(own.start + start, own.stop + start)
         return Place(
             block=block,
             block_step=rows.block_step,
@@ -313,6 +318,7 @@ class State:
             since_refresh=rows.since_refresh,
             since_prompt=rows.since_prompt,
             start=start,
+            settled=rows.settled + start,
         )
 
     def _plan_changes(self) -> bool:

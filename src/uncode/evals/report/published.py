@@ -26,18 +26,27 @@ def published_tables(one: ModelAnalysis) -> list[TextTable]:
     return [table for table in tables if table.rows]
 
 
-def _table(one: ModelAnalysis, published: Mapping[str, Any]) -> TextTable:
+def published_figures(published: Mapping[str, Any]) -> dict[tuple[str, str], list[tuple[str, float]]]:
+    """By sampler and task, who measured what, in per cent."""
     figures = dict[tuple[str, str], list[tuple[str, float]]]()
-    for row in published["rows"]:
+    for row in published.get("rows", ()):
         for task, value in row["figures"].items():
             figures.setdefault((row["sampler"], task), []).append((row["by"], value))
+    return figures
+
+
+def shown_figures(found: list[tuple[str, float]]) -> str:
+    return ", ".join(f"{value:.1f}" + (f" ({by})" if by else "") for by, value in found)
+
+
+def _table(one: ModelAnalysis, published: Mapping[str, Any]) -> TextTable:
+    figures = published_figures(published)
     known = {name: found for name, found in figures.items() if one.score(*name) is not None}
     metrics = [metric for metric in RULES if any(_accuracy(one, name, metric) for name in known)]
     rows = []
     for (sampler, task), found in known.items():
-        theirs = ", ".join(f"{value:.1f}" + (f" ({by})" if by else "") for by, value in found)
         cells = [_cell(one, (sampler, task), metric, [value for _, value in found]) for metric in metrics]
-        rows.append([sampler, task, theirs, *cells])
+        rows.append([sampler, task, shown_figures(found), *cells])
     notes = [f"In brackets: our 95 % Wilson intervals. {OUTSIDE} marks one that holds no published figure of its row."]
     if "paper_strict" in metrics:
         notes.append("On gsm8k the released rule is lm-eval's flexible-extract, and strict its strict-match.")

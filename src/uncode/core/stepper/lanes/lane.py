@@ -11,6 +11,7 @@ from torch import Tensor
 from ...canvas import Canvas
 from ...denoiser import Denoiser, Facts
 from ...errors import require
+from ...pieces.blocks import Blocks
 from ...pieces.piece import Piece
 from ...pieces.policy import Sampler
 from ...support.arrays import Ints
@@ -96,6 +97,7 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
         not (sampler.policy.stop.reads_committed and sampler.cache.needs_kv_cache),
         f"{stop} reads committed positions too, which {cache} does not compute again: use a sampler without a cache.",
     )
+    _check_block_causal(sampler, facts)
     blocks = type(sampler.policy.blocks).__name__
     require(
         not sampler.policy.blocks.slides or sampler.cache.follows_masks or not sampler.cache.needs_kv_cache,
@@ -120,13 +122,36 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
     )
 
 
-def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:
+def _check_block_causal(sampler: Sampler, facts: Facts) -> None:
+    """Raise unless the sampler fills the blocks of a block-causal model one by one, with a cache that is exact."""
+    cache, blocks, length = type(sampler.cache).__name__, sampler.policy.blocks, facts.block_length
+    require(
+        length is not None or not sampler.cache.is_exact,
+        f"{cache} is for block-causal models, and this model sees all of its canvas: use another cache.",
+    )
+    if length is None:
+        return
+    divides = type(blocks) is Blocks and blocks.length is not None and length % blocks.length == 0
+    require(
+        divides,
+        f"this model fills blocks of {length} tokens one by one, and {blocks!r} has others: set "
+        f"`block_length={length}`, or take another sampler.",
+    )
+    require(
+        sampler.cache.sees_block,
+        f"the cache of this block-causal model is exact, and {cache} would be none: use BlockCache().",
+    )
+
+
+def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int, facts: Facts) -> Rows:
     """New rows with their blocks and steps, planned lane by lane, in the order of the canvas."""
     masked, lengths = canvas.masked[:, canvas.start :].cpu().numpy(), canvas.lengths.cpu().numpy()
+    before = canvas.valid[:, : canvas.start].sum(1).cpu().numpy()
+    lead = before % facts.block_length if facts.block_length else np.zeros_like(before)
     parts = []
     for number in np.unique(numbers):
         here = np.flatnonzero(numbers == number)
-        part = Rows.plan(lanes[number].sampler, masked[here], lengths[here], clock)
+        part = Rows.plan(lanes[number].sampler, masked[here], lengths[here], lead[here], clock)
         part.ids, part.lane = ids[here], numbers[here]
         parts.append(part)
     rows = reduce(Rows.join, parts)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ....backbones.dialects.dream import DREAM
-from ....backbones.dialects.registry import DIALECTS, without_model_type
+from ....backbones.dialects.registry import is_dialect, without_model_type
 from ....backbones.loading import hub
 from ....backbones.loading.checkpoint import read_json
 from ....backbones.loading.tokenizer import tokenizer_of
@@ -123,7 +123,7 @@ def kind_of(config: Mapping[str, Any]) -> Kind | None:
     )
 
     kind, classes = str(config.get("model_type")), config.get("architectures") or []
-    if any(kind.casefold() == dialect.model_type.casefold() for dialect in DIALECTS):
+    if is_dialect(config):
         return "diffusion"
     is_masked, is_causal = kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES, kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     if is_masked and is_causal:

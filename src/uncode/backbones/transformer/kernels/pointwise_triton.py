@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .kv_cache import LayerCache
+from ..kv_cache import LayerCache
 
 FP8 = torch.float8_e4m3fn
 HEADS_PER_PROGRAM = 8
@@ -103,11 +103,12 @@ def _launch_add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, out: 
 
 @triton.jit(do_not_specialize=["period", "length"])
 def _apply_rope(
-    x, row_stride, cos, sin, period, keys, values, columns, length, batch_stride, head_stride,
+    x, row_stride, cos, sin, period, keys, values, columns, length, batch_stride, head_stride, q_norm, k_norm, eps,
     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, HEADS_EACH: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
-    CACHED: tl.constexpr, BY_ROW: tl.constexpr,
+    CACHED: tl.constexpr, BY_ROW: tl.constexpr, NORMED: tl.constexpr,
 ):  # fmt: skip
-    """Some heads of one token: queries rotated in place, keys too, or keys and values written to the KV cache.
+    """Some heads of one token: queries rotated in place, keys too, or keys and values written to the KV cache. With
+    NORMED, the RMSNorm of a query's or key's head comes first.
 
     Grid: (tokens, heads / HEADS_EACH). Without a cache the values are not read.
     """
@@ -119,6 +120,15 @@ def _apply_rope(
     at, exists = x + row * row_stride + head * (2 * HALF) + lane, inside & (head < HEADS + 2 * KEY_HEADS)
     a, b = tl.load(at, mask=exists, other=0.0), tl.load(at + HALF, mask=exists, other=0.0)
     wide_a, wide_b = a.to(tl.float32), b.to(tl.float32)
+    if NORMED:
+        share = tl.rsqrt((tl.sum(wide_a * wide_a, 1) + tl.sum(wide_b * wide_b, 1)) / (2 * HALF) + eps)[:, None]
+        is_query, reads = head < HEADS, inside & (head < HEADS + KEY_HEADS)
+        q_a, q_b = tl.load(q_norm + lane, mask=inside, other=0.0), tl.load(q_norm + HALF + lane, mask=inside, other=0.0)
+        k_a, k_b = tl.load(k_norm + lane, mask=inside, other=0.0), tl.load(k_norm + HALF + lane, mask=inside, other=0.0)
+        scale_a, scale_b = tl.where(is_query, q_a, k_a).to(tl.float32), tl.where(is_query, q_b, k_b).to(tl.float32)
+        normed_a = ((wide_a * share).to(a.dtype).to(tl.float32) * scale_a).to(a.dtype).to(tl.float32)
+        normed_b = ((wide_b * share).to(a.dtype).to(tl.float32) * scale_b).to(a.dtype).to(tl.float32)
+        wide_a, wide_b = tl.where(reads, normed_a, wide_a), tl.where(reads, normed_b, wide_b)
     rotated_a = (wide_a * c - wide_b * s).to(a.dtype)
     rotated_b = (wide_b * c + wide_a * s).to(b.dtype)
     in_place = inside & (head < (HEADS if CACHED else HEADS + KEY_HEADS))
@@ -137,9 +147,15 @@ def _apply_rope(
 
 
 def rope_and_cache(
-    x: Tensor, heads: int, key_heads: int, rope: tuple[Tensor, Tensor], cache: LayerCache | None
+    x: Tensor,
+    heads: int,
+    key_heads: int,
+    rope: tuple[Tensor, Tensor],
+    cache: LayerCache | None,
+    norm: tuple[Tensor, Tensor, float] | None = None,
 ) -> None:
-    """Rotate the queries and keys of a fused projection `[B, T, (heads + 2 key_heads) d]` in place.
+    """Norm, where there is one, and rotate the queries and keys of a fused projection
+    `[B, T, (heads + 2 key_heads) d]` in place. `norm` are the weights for queries and for keys, and the epsilon.
 
     With a cache the rotated keys and the values are written to it instead.
     """
@@ -147,14 +163,15 @@ def rope_and_cache(
     keys, values = (x, x) if cache is None else cache.allocated(x)
     columns = x if cache is None else cache.columns.to(x.device)
     half = cos.shape[-1]
+    q_norm, k_norm, eps = (x, x, 0.0) if norm is None else norm
     touched = heads + (1 if cache is None else 2) * key_heads
     grid = (x.shape[0] * x.shape[1], triton.cdiv(touched, HEADS_PER_PROGRAM))
     with torch.cuda.device_of(x):
         _apply_rope[grid](
             x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, columns, x.shape[1],
-            keys.stride(0), keys.stride(1), HEADS=heads, KEY_HEADS=key_heads, HEADS_EACH=HEADS_PER_PROGRAM, HALF=half,
-            LANES=triton.next_power_of_2(half), CACHED=cache is not None, BY_ROW=columns.dim() == 2,
-            num_warps=4, enable_fp_fusion=False,
+            keys.stride(0), keys.stride(1), q_norm, k_norm, eps, HEADS=heads, KEY_HEADS=key_heads,
+            HEADS_EACH=HEADS_PER_PROGRAM, HALF=half, LANES=triton.next_power_of_2(half), CACHED=cache is not None,
+            BY_ROW=columns.dim() == 2, NORMED=norm is not None, num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .linear_triton import Tile, padded
+from .linear_triton import Tile, first_tiles, padded
 
 LINEAR_TILE, SPLIT_K_TILE, SWIGLU_TILE = Tile(64, 128, 6), Tile(64, 128, 6), Tile(64, 128, 4)
 """The fastest of several on an H200; SwiGLU's is of the gate and of the up projection each."""
@@ -32,14 +32,10 @@ def _fp8_linear(
     STAGES: tl.constexpr, HAS_BIAS: tl.constexpr, EXACT_K: tl.constexpr,
 ):  # fmt: skip
     """`h @ weight.T`. Grid: (n / BLOCK_N, SPLIT_K). Reads each weight once."""
-    k_per_split: tl.constexpr = K // SPLIT_K
-    column, start = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N), tl.program_id(1) * k_per_split
-    own = weight + column.to(tl.int64) * K + start
-    row, k = tl.arange(0, ROWS), tl.arange(0, BLOCK_K)
+    column, row, weights, inputs = first_tiles(h, weight, K, SPLIT_K, ROWS, BLOCK_N, BLOCK_K)
     is_row = row < rows
-    weights, inputs = own[:, None] + k[None], h + row[None] * K + start + k[:, None]
     total = tl.zeros((BLOCK_N, ROWS), tl.float32)
-    for _ in tl.range(0, k_per_split // BLOCK_K, num_stages=STAGES):
+    for _ in tl.range(0, K // SPLIT_K // BLOCK_K, num_stages=STAGES):
         w = tl.load(weights, eviction_policy="evict_first")
         x = tl.load(inputs, mask=is_row[None], other=0.0)
         total = tl.dot(w, x, total, max_num_imprecise_acc=EXACT_K)
@@ -89,12 +85,8 @@ def _fp8_swiglu(
     EXACT_K: tl.constexpr,
 ):  # fmt: skip
     """`silu(h @ gate.T) * (h @ up.T)`, the two matrices one below the other. Grid: (hidden / BLOCK_N,)."""
-    column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    gates = weight + column.to(tl.int64) * K
-    ups = gates + hidden.to(tl.int64) * K
-    row, k = tl.arange(0, ROWS), tl.arange(0, BLOCK_K)
-    is_row = row < rows
-    gates, ups, inputs = gates[:, None] + k[None], ups[:, None] + k[None], h + row[None] * K + k[:, None]
+    column, row, gates, inputs = first_tiles(h, weight, K, 1, ROWS, BLOCK_N, BLOCK_K)
+    ups, is_row = gates + hidden.to(tl.int64) * K, row < rows
     gate, up = tl.zeros((BLOCK_N, ROWS), tl.float32), tl.zeros((BLOCK_N, ROWS), tl.float32)
     for _ in tl.range(0, K // BLOCK_K, num_stages=STAGES):
         x = tl.load(inputs, mask=is_row[None], other=0.0)

@@ -26,16 +26,17 @@ LOG2_E = 1.4426950408889634
 """The softmax is computed with powers of two, which the GPU has an instruction for."""
 
 
-@triton.jit(do_not_specialize=["mask_stride", "queries", "length", "split_length"])
+@triton.jit(do_not_specialize=["mask_stride", "mask_row", "queries", "length", "split_length"])
 def _flash_attention(
-    q, q_batch, q_head, q_row, keys, values, batch_stride, head_stride, key_stride, mask, mask_stride, out, stats,
-    queries, length, split_length, scale,
+    q, q_batch, q_head, q_row, keys, values, batch_stride, head_stride, key_stride, mask, mask_stride, mask_row, out,
+    stats, queries, length, split_length, scale,
     HEADS: tl.constexpr, GROUP: tl.constexpr, WIDTH: tl.constexpr, QUERIES: tl.constexpr, BLOCK_KV: tl.constexpr,
-    STAGES: tl.constexpr, MASKED: tl.constexpr, ONE_SPLIT: tl.constexpr,
+    STAGES: tl.constexpr, MASKED: tl.constexpr, BY_QUERY: tl.constexpr, ONE_SPLIT: tl.constexpr,
 ):  # fmt: skip
     """One tile of queries of one head over one split of the keys. Grid: (heads * tiles, B, splits).
 
     With one split the output is finished. With several it is unnormalised, and the row's maximum and sum go to `stats`.
+    The mask is the same for all queries of a row, or BY_QUERY has a line for each.
     """
     head, batch, split = tl.program_id(0) % HEADS, tl.program_id(1).to(tl.int64), tl.program_id(2)
     query, lane, block = tl.arange(0, QUERIES), tl.arange(0, WIDTH), tl.arange(0, BLOCK_KV)
@@ -56,6 +57,10 @@ def _flash_attention(
         if MASKED:
             inside = inside & (tl.load(mask + batch * mask_stride + key, mask=inside, other=0) != 0)
         score = tl.where(inside[None], tl.dot(x, k) * scale, float("-inf"))
+        if BY_QUERY:
+            lines = mask + batch * mask_stride + query[:, None] * mask_row + key[None]
+            seen = tl.load(lines, mask=is_query[:, None] & inside[None], other=0)
+            score = tl.where(seen != 0, score, float("-inf"))
         new_top = tl.maximum(top, tl.max(score, 1))
         base = tl.where(new_top == float("-inf"), 0.0, new_top)
         weight = tl.exp2(score - base[:, None])
@@ -94,8 +99,8 @@ def _merge_splits(partial, stats, out, entries, splits, HEADS: tl.constexpr, WID
 def flash_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """Attention of queries `[B, heads, T, d]` over keys and values `[B, key heads, L, d]`, as `[B, T, heads * d]`.
 
-    `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees at least one. Keys and values have the same
-    strides.
+    `mask` `[B, 1, 1 or T, L]` is true where a key may be seen; each query sees at least one. Keys and values have the
+    same strides.
     """
     batch, heads, queries, width = q.shape
     length, tiles = k.shape[2], triton.cdiv(queries, BLOCK_Q)
@@ -108,12 +113,14 @@ def flash_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Ten
         partial = q.new_empty(splits, *out.shape, dtype=torch.float32)
         stats = q.new_empty(splits, batch, queries, heads, 2, dtype=torch.float32)
     seen = q if mask is None else mask
+    by_query = mask is not None and mask.shape[2] > 1
     with torch.cuda.device_of(q):
         _flash_attention[(heads * tiles, batch, splits)](
             q, q.stride(0), q.stride(1), q.stride(2), k, v, k.stride(0), k.stride(1), k.stride(2), seen, seen.stride(0),
-            partial, stats, queries, length, split_length, width**-0.5 * LOG2_E,
+            seen.stride(2), partial, stats, queries, length, split_length, width**-0.5 * LOG2_E,
             HEADS=heads, GROUP=heads // k.shape[1], WIDTH=width, QUERIES=min(padded(queries), BLOCK_Q),
-            BLOCK_KV=block, STAGES=3, MASKED=mask is not None, ONE_SPLIT=splits == 1, num_warps=4,
+            BLOCK_KV=block, STAGES=3, MASKED=mask is not None and not by_query, BY_QUERY=by_query,
+            ONE_SPLIT=splits == 1, num_warps=4,
         )  # fmt: skip
         if splits > 1:
             heads_each = min(heads & -heads, 8)

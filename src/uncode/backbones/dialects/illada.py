@@ -1,0 +1,53 @@
+"""iLLaDA-8B, and Stable-DiffCoder-8B on the same shape: bidirectional and block-causal.
+
+Neither has a mask id in its config.json.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..transformer.network import Shape
+from .dialect import Config, Release, demand, number
+from .llama import like_llama, read_shape
+
+_8B = Shape(4096, 32, 32, 8, 14336, 155136, theta=500000.0, eps=1e-6, context=8192, tied=True)
+_BLOCK_LENGTH = 4
+"""`block_length` of `generate_block` in modeling_stable_diffcoder.py."""
+_CODER = replace(_8B, tied=False, block_length=_BLOCK_LENGTH)
+
+
+def _illada_shape(config: Config) -> Shape:
+    demand(config, "iLLaDA", layer_norm_eps=None)
+    return read_shape(config, "iLLaDA")
+
+
+def _coder_shape(config: Config) -> Shape:
+    length = number(config, "block_length", "block_size", default=_BLOCK_LENGTH)
+    return read_shape(config, "Stable-DiffCoder", block_length=length)
+
+
+_IDS = {"mask": 5, "eos": 2}
+ILLADA = like_llama(
+    "illada",
+    _illada_shape,
+    _IDS,
+    "logits within 1e-5 of its published modelling code on five small random checkpoints",
+    (
+        Release("GSAI-ML/iLLaDA-8B-Base", _8B, chat=False),
+        Release("GSAI-ML/iLLaDA-8B-Instruct", _8B, chat=True),
+    ),
+    mask_source="README.md of ML-GSAI/LLaDA, 2026-06-24",
+)
+STABLE_DIFFCODER = like_llama(
+    "llama",
+    _coder_shape,
+    _IDS,
+    "logits within 1e-5 of its published modelling code on five small random checkpoints",
+    (
+        Release("ByteDance-Seed/Stable-DiffCoder-8B-Base", _CODER, chat=False),
+        Release("ByteDance-Seed/Stable-DiffCoder-8B-Instruct", _CODER, chat=True),
+    ),
+    architecture="StableDiffcoderForCausalLM",
+    mask_source="`mask_id` of generate_block in its modeling_stable_diffcoder.py",
+)

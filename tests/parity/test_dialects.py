@@ -1,0 +1,118 @@
+"""The dialects after LLaDA and Dream against the published modelling code and decoders, on recorded outputs.
+
+As in `test_models.py`: the checkpoints are small, random and those of `tests/checkpoints.py`, and the headers of the
+recordings say what was run and what was replaced. `full` are the logits of whole rows, `block` those of the last
+block over the keys and values that the published cache held.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+import uncode
+from tests.checkpoints import COUNT, DIALECTS, checkpoint
+from tests.parity.test_models import CLOSE, DATA, LENGTH, difference, full, span
+from uncode import Canvas, Sampler, decode, presets
+from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.core.denoiser import Layout
+from uncode.core.pieces.cache import BlockCache, Plan, PrefixCache
+from uncode.samplers.resolve import for_model
+
+NAMES = [name for name in DIALECTS if name not in ("llada", "dream")]
+Settings = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, int], TransformerDenoiser]:
+    folder = tmp_path_factory.mktemp("checkpoints")
+    return {
+        (name, n): uncode.load(checkpoint(folder / f"{name}{n}", name, n, shards=1 + n % 3))
+        for name in NAMES
+        for n in range(COUNT)
+    }
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("name", NAMES)
+def test_logits_are_the_published_ones(models: Any, name: str, number: int) -> None:
+    model = models[name, number]
+    whole = load_file(DATA / f"model-{name}.safetensors")
+    data = {key.split(".")[1]: t for key, t in whole.items() if key.startswith(f"{number}.")}
+    layout = Layout.without_padding(torch.zeros(2, LENGTH, dtype=torch.bool))
+    session = model.open(2, LENGTH)
+    logits = session.logits(data["tokens"], layout, full(span(0, LENGTH)))
+    assert difference(logits, data["full"], model) <= CLOSE
+    assert ("block" in data) == (model.block_length is not None)
+    if model.block_length is not None:
+        start = (LENGTH - 1) // model.block_length * model.block_length
+        session.logits(data["tokens"], layout, full(span(0, start)))
+        block = Plan(span(start, LENGTH), span(start, LENGTH), store=span(0, 0), reuse=span(0, start))
+        found = session.logits(data["tokens"], layout, block)
+        assert difference(found, data["block"], model) <= CLOSE
+        torch.testing.assert_close(found, logits[:, start:], atol=CLOSE, rtol=0)
+
+
+@cache
+def cases(name: str) -> list[dict[str, Any]]:
+    with gzip.open(DATA / f"model-{name}-decode.json.gz", "rt") as file:
+        found: list[dict[str, Any]] = json.load(file)["cases"]
+    return found
+
+
+def of_llada(s: Settings) -> Sampler:
+    return presets.llada(steps=s["steps"], block_length=s["block_length"])
+
+
+def of_coder(s: Settings) -> Sampler:
+    if s["threshold"] is None:
+        return presets.confidence(block_length=s["block_length"])
+    return presets.fast_dllm(threshold=s["threshold"], block_length=s["block_length"], cache="none")
+
+
+def of_sdar(s: Settings) -> Sampler:
+    steps = -(-s["gen_length"] // s["block_length"]) * s["denoising_steps"]
+    every = s["denoising_steps"] == s["block_length"]
+    options: Settings = {"block_length": s["block_length"]}
+    if s["remasking_strategy"] == "sequential":
+        return presets.left_to_right(**options) if every else None  # type: ignore[return-value]
+    options["steps"] = None if every else steps
+    if s["remasking_strategy"] == "low_confidence_static":
+        return presets.confidence(**options)
+    return presets.dynamic(threshold=s["confidence_threshold"], **options)
+
+
+DECODERS: dict[str, Callable[[Settings], Sampler]] = {
+    "illada": of_llada,
+    "stable_diffcoder": of_coder,
+    "sdar": of_sdar,
+}
+
+
+@pytest.mark.parametrize("name", DECODERS)
+def test_decoded_tokens_are_the_published_ones(models: Any, name: str) -> None:
+    """All cases of a checkpoint in one batch of unequal prompts, lengths and samplers; some alone, some uncached."""
+    for number in range(COUNT):
+        model = models[name, number]
+        chosen = [case for case in cases(name) if case["checkpoint"] == number]
+        found = [DECODERS[name](case["settings"]) for case in chosen]
+        chosen, samplers = zip(
+            *((c, for_model(s, model)) for c, s in zip(chosen, found, strict=True) if s), strict=True
+        )
+        assert len(chosen) >= 12
+        if model.block_length is not None:
+            assert all(sampler.cache == BlockCache() for sampler in samplers)
+        plain = [sampler.caching(PrefixCache(refresh=1)) for sampler in samplers[::5]]
+        for some, theirs in ((chosen, samplers), (chosen[::5], plain), (chosen[3:4], samplers[3:4])):
+            lengths = [case["settings"]["gen_length"] for case in some]
+            canvas = Canvas.after_prompt([case["prompt"] for case in some], length=lengths, mask_id=model.mask_id)
+            trace = decode(model, canvas, list(theirs))
+            for row, case in enumerate(some):
+                assert trace.generated[row, : lengths[row]].tolist() == case["tokens"], case["settings"]
