@@ -76,7 +76,8 @@ def test_padding_changes_nothing(dialect: str) -> None:
         alone, length = ids[row : row + 1, valid[row]], int(valid[row].sum())
         every, nothing = spans((0, length)), spans((0, 0))
         plan = Plan(every, every, store=nothing, reuse=nothing)
-        logits = model.open(1, length).logits(alone, Layout.without_padding(alone > 0), plan)
+        nothing_given = torch.zeros_like(alone, dtype=torch.bool)
+        logits = model.open(1, length).logits(alone, Layout.without_padding(nothing_given), plan)
         torch.testing.assert_close(found[row, valid[row]], logits[0], atol=1e-12, rtol=0)
 
 
@@ -177,7 +178,7 @@ def test_a_guided_model_has_every_fact_of_its_model() -> None:
         samplers, frame = {"own": Path("own.toml")}, ((1,), (2,))
         parameters, context, is_bounded, sees_padding = 7, 64, True, False
         has_kv_cache, copies_kv_cache, graph_tokens, computes_in_parts = True, True, 8, True
-        block_length = 4
+        block_length, blocks_from_answer = 4, True
 
     model, changed = Odd(), {"graph_tokens": 4, "about": {"model": "odd", "guidance": 1.0}, "copies_kv_cache": False}
     guided, facts = Guided(model, 1.0), [name for name in Denoiser.__annotations__ if not name.startswith("_")]
@@ -194,7 +195,7 @@ def test_guidance_of_guidance_is_refused() -> None:
 PROMPT, ANSWER = [3, 1, 4], [15, 9, 2, 6]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["llada", "dream", "illada"])
 def test_the_exact_likelihood_is_the_mean_over_all_orders(dialect: str) -> None:
     model, total = like_the_toy(dialect, 2), 0.0
     every, nothing = spans((0, 7)), spans((0, 0))

@@ -110,7 +110,7 @@ class TransformerSession:
 
     def _prepare(self, layout: Layout, plan: Plan) -> PreparedPlan | RowParts:
         if self.version != layout.version:
-            self.positions = RowPositions(self.network, layout.valid, self.network.embed.weight.dtype)
+            self.positions = RowPositions(self.network, layout, self.network.embed.weight.dtype)
             self.version, self.prepared = layout.version, None
         if self.prepared is None or self.prepared.plan is not plan:
             self.prepared = (

@@ -135,7 +135,7 @@ class Rows:
     since_prompt: Ints
     """Tokens committed since the last forward that reused no key of the span, and since the last that reused none."""
     lead: Ints
-    """Of a block-causal model: the tokens before the span that are in the block in which it starts."""
+    """Of a block-causal model: how many tokens before the span the block starts in which the span does."""
     settled: Ints
     """Of a block-causal model: the offset at which its last block started, before which all stored keys are final."""
     finished: NDArray[np.bool_]
