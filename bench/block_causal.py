@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from gpu import Floors, between, floors, network
+from gpu import Floors, floors
+from workload import between, network
 
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.sdar import SDAR
@@ -77,7 +78,7 @@ def line(model: TransformerDenoiser, batch: int, quota: int, floor: Floors) -> d
 def measured(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     """Print and yield the lines as they are measured."""
     floor = floors()
-    made = network(chosen.layers, SHAPE)
+    made = network(chosen.layers, shape=SHAPE)
     print(f"{made.shape.parameters / 1e9:.2f} B parameters, bfloat16; copy {floor.copy:.2f} TB/s\n{HEADER}", flush=True)
     for block, batch, quota in itertools.product(chosen.blocks, chosen.batches, QUOTAS):
         made.shape = replace(made.shape, block_length=block)

@@ -11,20 +11,19 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 import torch
+import workload
 
 import uncode
 from uncode.core.canvas import Canvas
 from uncode.core.denoiser import Denoiser
-from uncode.core.pieces.blocks import Blocks
-from uncode.core.pieces.cache import DualCache
-from uncode.core.pieces.policy import Policy, Sampler
-from uncode.core.pieces.score import Confidence
+from uncode.core.pieces.policy import Sampler
 from uncode.engine import Engine, Request
 from uncode.generation.decoding import decode
 
-PROMPTS, BLOCK = (32, 96), 32
+PROMPTS = (32, 96)
 LENGTHS = {"cuda": (32, 256), "cpu": (16, 64)}
 MIN_SPEEDUP = 3.5
 ROUNDS = 3
@@ -42,27 +41,22 @@ class Pace:
         return self.tokens / self.seconds
 
 
-def load_model(device: str, layers: int) -> Denoiser:
-    """On a GPU the 8.0 B network with random weights of bench/gpu.py, on a CPU the embedded model."""
+def load_model(device: str, layers: int, weights: str = "bf16") -> Denoiser:
+    """On a GPU the 8.0 B network with random weights of bench/workload.py, on a CPU the embedded model."""
     if device == "cpu":
         return uncode.load("tiny", device="cpu", dtype="float32")
-    from gpu import MASK, network
-
-    from uncode.backbones.denoiser import TransformerDenoiser
-    from uncode.backbones.dialects.llada import LLADA
-
-    return TransformerDenoiser(network(layers), LLADA, mask_id=MASK, eos_ids=())
+    return workload.denoiser(workload.network(layers, weights))
 
 
 class Requests:
     """An endless supply of requests, the same in every run."""
 
-    def __init__(self, model: Denoiser) -> None:
+    def __init__(self, model: Denoiser, sampler: Sampler | None = None) -> None:
         self._model, self._random, self._seeds = model, Random(0), itertools.count()
         self._lengths = LENGTHS[torch.device(model.device).type]
-        self._sampler = Sampler(Policy(Confidence(), blocks=Blocks(length=BLOCK)), cache=DualCache())
+        self._sampler = sampler or workload.sampler_of("dual")
 
-    def next(self) -> Request[None]:
+    def next(self) -> Request[Any]:
         random = self._random
         prompt = [random.randrange(100, 500) for _ in range(random.randint(*PROMPTS))]
         canvas = Canvas.after_prompt([prompt], length=random.randint(*self._lengths), mask_id=self._model.mask_id)

@@ -79,7 +79,7 @@ def checks(out: Path) -> Iterator[Check]:
     yield Check(
         "steps",
         ("bench/gpu.py", "--batches", "1", "--check"),
-        r"^(?:floors|belief|none|prefix|dual| {6,}\d).*$",
+        r"^(?:floors|belief|none|prefix|dual|bf16| {6,}\d).*$",
         True,
     )
     yield Check(

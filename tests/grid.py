@@ -6,7 +6,7 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks, SlidingWindow
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks, OverlappingBlocks, SlidingWindow
 from uncode.core.pieces.branches import LeastUncertainNext, Lookahead
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.piece import Piece
@@ -101,6 +101,8 @@ SELECTORS = [
     EntropyBudget(0.5),
     TauLeap(Decay(6)),
     EntropyThreshold(1.0),
+    EntropyThreshold(1.0, 4),
+    EntropyThreshold(1.0, 4, best=False),
     Certain(0.7),
     BestOfRuns(0.7, 0.3),
     ThresholdOrQuota(Even(5), 0.5),
@@ -130,6 +132,7 @@ BLOCKS = [
     DelimitedBlocks((2, 5, 9, 14, 20), 0.2, 3),
     SlidingWindow(4),
     SlidingWindow(6, columns=5),
+    OverlappingBlocks(4, 0.5),
 ]
 
 CACHES = [

@@ -19,9 +19,10 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dialect import Dialect
 from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.sdar import SDAR
-from uncode.backbones.transformer import attention, attention_triton, linear_triton, pointwise, pointwise_triton
+from uncode.backbones.transformer import attention, pointwise
+from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
+from uncode.backbones.transformer.kernels.linear_triton import Tile
 from uncode.backbones.transformer.kv_cache import LayerCache
-from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession
@@ -173,6 +174,54 @@ def few_rows(dtype: torch.dtype) -> None:
                 )
 
 
+def fp8_products() -> None:
+    """The scales of fp8 rows, alone and after a norm, and products with fp8 matrices.
+
+    The interpreter rounds to fp8 in its own way, so the numbers beside the scales are compared on a GPU.
+    """
+    random = torch.Generator().manual_seed(0)
+
+    def draw(*shape: int) -> Tensor:
+        return torch.randn(*shape, generator=random)
+
+    h, delta, weight, bias = draw(2, 5, 128) * 3, draw(4, 2, 5, 128), draw(192, 128), draw(192)
+    h[0, 1], delta[:, 0, 1] = 0, 0  # a row of zeros
+    (packed, scale), (matrix, by_row) = fp8_rows(h), fp8_rows(weight)
+    close(pointwise_triton.quantize_rows(h)[1], scale)
+    total, _, after_norm = pointwise_triton.add_norm_fp8(h, delta, bias[:128], 1e-5)
+    plain_total, plain = pointwise_triton.add_norm(h, delta, bias[:128], 1e-5)
+    assert torch.equal(total, plain_total)
+    close(after_norm, fp8_rows(plain)[1])
+    quantized_triton.LINEAR_TILE, quantized_triton.SPLIT_K_TILE = Tile(32, 32, 2), Tile(64, 16, 3)
+    quantized_triton.SWIGLU_TILE, quantized_triton.EXACT_K = Tile(32, 16, 2), 16
+    wanted = (packed.double() * scale[..., None]) @ (matrix.double() * by_row[:, None]).T
+    close(quantized_triton.linear(packed, scale, matrix, by_row, None, torch.float32), wanted, 1e-4)
+    close(quantized_triton.linear(packed, scale, matrix, by_row, bias, torch.float32), wanted + bias, 1e-4)
+    parts = quantized_triton.split_k(packed, scale, matrix, by_row)
+    assert parts.shape == (quantized_triton.SPLIT_K, 2, 5, 192) and parts.dtype == torch.float32
+    close(parts.sum(0), wanted, 1e-4)
+    gate, up = wanted.chunk(2, -1)
+    close(quantized_triton.swiglu(packed, scale, matrix, by_row, torch.float32), functional.silu(gate) * up, 1e-3)
+
+
+def int4_products() -> None:
+    random = torch.Generator().manual_seed(0)
+    h, bias = torch.randn(2, 5, 128, generator=random), torch.randn(192, generator=random)
+    numbers = torch.randint(0, 16, (192, 4, 2, 16), generator=random, dtype=torch.uint8)
+    scale = torch.randn(192, 4, 2, generator=random)
+    step, low = scale[..., None].unbind(2)
+    wanted = h @ (numbers.flatten(2) * step + low).view(192, 128).T
+    packed = (numbers[:, :, 0] | numbers[:, :, 1] << 4).view(192, 64)
+    close(quantized_triton.int4_linear(h, packed, scale), wanted, 1e-3)
+    close(quantized_triton.int4_linear(h, packed, scale, bias), wanted + bias, 1e-3)
+    close(quantized_triton.int4_split_k(h, packed, scale).sum(0), wanted, 1e-3)
+
+
+def fp8_rows(h: Tensor) -> tuple[Tensor, Tensor]:
+    top = h.abs().amax(-1).clamp(min=1e-30)
+    return (h * (448 / top)[..., None]).to(torch.float8_e4m3fn), top / 448
+
+
 def network(dialect: Dialect, sampler: Sampler, calls: list[int], **kind: Any) -> None:
     """All of them in a network that decodes: shared keys, a cache, rows that begin late."""
     shape = Shape(128, 2, 4, 2, 192, 61, theta=1e4, eps=1e-5, context=64, **kind)
@@ -218,6 +267,8 @@ if __name__ == "__main__":
     few_rows(torch.float32)
     if SOAK:
         few_rows(torch.float16)
+    fp8_products()
+    int4_products()
     network(DREAM, presets.semi_ar(blocks=2, cache="dual"), [6, 12, 6, 6], qkv_bias=True)  # in two layers, three steps
     network(SDAR, presets.confidence(block_length=2), [6, 12, 6, 6], qk_norm=True, block_length=2)
     print("alike")

@@ -11,9 +11,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -87,37 +86,128 @@ def test_agreement_decodes_with_every_preset(bench: Bench, run: Run) -> None:
     assert figures(bench, "agreement", printed)
 
 
-@contextmanager
-def as_if_on_a_gpu() -> Iterator[None]:
-    """What torch says of a GPU, on a CPU."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.cuda, "Event", HostClock)
-        patch.setattr(torch.cuda, "is_available", lambda: True)
-        patch.setattr(torch.cuda, "get_device_name", lambda: "no GPU")
-        for name in ("synchronize", "empty_cache", "reset_peak_memory_stats"):
-            patch.setattr(torch.cuda, name, lambda: None)
-        for name in ("memory_allocated", "max_memory_reserved"):
-            patch.setattr(torch.cuda, name, lambda: 0)
-        yield
+@pytest.fixture
+def gpu(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The GPU benchmark at toy size on a CPU. Its clock is then the host's, and its limits mean nothing."""
+    sizes = {"SHAPE": TOY, "PROMPT": 8, "LENGTH": 16, "BLOCK": 4, "BLOCKS": 4, "MASK": 100, "END": 99, "PROMPT_IDS": 99}
+    bench("workload", DEVICE="cpu", store_as=lambda made, weights: made.fuse(), **sizes)
+    monkeypatch.setattr(torch.cuda, "Event", HostClock)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "no GPU")
+    for name in ("synchronize", "empty_cache", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda: 0)
+    return bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
 
 
-def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_path: Path) -> None:
-    """On a CPU its clock is the host's, and its limits mean nothing."""
-    gpu = bench("gpu", SHAPE=TOY, PROMPT=8, LENGTH=16, BLOCK=4, BLOCKS=4, MASK=0, END=1, PROMPT_IDS=99, DEVICE="cpu")
-    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
+def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "new" / "figures.json"
-    with as_if_on_a_gpu():
-        printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
+    bench("throughput", QUOTAS=(2, 4))
+    printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
     found = json.loads(out.read_text())
     assert [(row["cache"], row["batch"]) for row in found["table"]] == [
-        *((cache, batch) for batch in (1, 2) for cache in gpu.CACHES),
+        *((cache, batch) for batch in (1, 2) for cache in gpu.BLOCK_CACHES),
         ("dual", 16),
     ]
     assert found["belief"]["tokens that differ"] == 0
+    assert [row["cache"] for row in found["by quota"]] == ["dual", "window"]
     assert [each["draft steps"] for each in found["by draft steps"]] == [1, 2, 4, 8]
-    assert len(figures(bench, "steps", printed)) >= 2 + len(found["table"])
+    assert len(figures(bench, "steps", printed)) >= 4 + len(found["table"])
     found["table"][0]["step"] = 99.0 * found["table"][0]["floor"]
     assert "none at batch 1: a step takes 99.00 times its floor, not 1.2" in gpu.missed(found)
+
+
+def test_throughput(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    """Inside blocks each forward commits as many tokens as it may; in a window it may be fewer."""
+    bench("throughput", MAX_REPEATED=1)
+    out = tmp_path / "figures.json"
+    words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--batches", "1", "2")
+    printed = run(gpu, "--throughput", *words, "--out", str(out))
+    rows = json.loads(out.read_text())["throughput"]
+    caches = list(gpu.CACHES)
+    expected = [("none", 1), *((cache, 1) for cache in caches[1:]), *((cache, 2) for cache in caches[1:])]
+    assert [(row["weights"], row["cache"], row["batch"]) for row in rows] == [
+        (weights, *each) for weights in ("bf16", "fp8") for each in expected
+    ]
+    assert all(row["forwards"] == {"2": 8, "4": 4} for row in rows if not row["cache"].startswith("window"))
+    assert all(bool(row["published"]) == (row["batch"] == 1) for row in rows)
+    assert printed.count("bf16") == printed.count("fp8") == len(expected)
+    rows = [{"weights": "fp8", "batch": 1, "rates": {4: rate, 8: 1900.0}} for rate in (900.0, 1099.0)]
+    assert gpu.missed({"throughput": rows}) == ["fp8, batch 1, 4 a forward: 1099 tokens/s, not 1100"]
+
+
+def test_steps_by_weights(gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    printed = run(gpu, "--step", "--layers", "1", "--weights", "bf16", "fp8", "--batches", "1", "--out", str(out))
+    assert re.search(r"^ +fp8 +1 .* \d+\.\d\d +\d+\.\d\d$", printed, re.MULTILINE)
+    found = json.loads(out.read_text())
+    found["by weights"][1] |= {"step": 1.0, "refresh": 1.0}
+    found["by weights"][0] |= {"step": 1.2, "refresh": 2.0}
+    assert gpu.missed(found) == ["step in fp8: 1.20 times faster than in bf16"]
+
+
+PUBLISHED_CODE = """
+import torch
+
+class LLaDAConfig:
+    def __init__(self, **settings):
+        self.__dict__ |= settings
+
+class LLaDAModel:
+    def __init__(self, settings, init_params):
+        assert settings.init_device == "meta" and not init_params
+
+class LLaDAModelLM:
+    config_class = LLaDAConfig
+
+    def __init__(self, config, model):
+        assert config.d_model == 32
+
+    def load_state_dict(self, state, assign):
+        assert assign and "model.transformer.blocks.0.ff_proj.weight" in state
+
+    def eval(self):
+        return self
+
+def create_model_config_from_pretrained_config(config):
+    return LLaDAConfig(**vars(config))
+
+def generate(model, prompt, steps, gen_length, block_length, mask_id):
+    print("noise")
+    return torch.cat([prompt, torch.ones(1, gen_length, dtype=torch.long)], 1), steps
+
+def generate_dsb_cache(model, prompt, steps, gen_length, block_length, mask_id, prefix_window, max_block_length=-1):
+    return generate(model, prompt, steps, gen_length, block_length, mask_id)
+"""
+
+
+def test_peers(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    """The published code is a stub here. The clone lacks one function, and the command says whose code it runs."""
+    (tmp_path / "llada").mkdir()
+    peers = bench("peers")
+    with pytest.raises(SystemExit, match="name a clone"):
+        peers.published_code(tmp_path)
+    (tmp_path / "llada" / "generate.py").write_text(PUBLISHED_CODE)
+    out = tmp_path / "figures.json"
+    words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--out", str(out))
+    printed = run(peers, str(tmp_path), *words)
+    assert f"running the code in {tmp_path / 'llada'}, which is not part of uncode" in printed
+    assert "noise" not in printed
+    lines = json.loads(out.read_text())
+    theirs = ["generate, no cache", "generate_dsb_cache, growing", "generate_dsb_cache, constant"]
+    mine = [f"ours, {weights}, {cache}" for weights in ("bf16", "fp8") for cache in peers.CACHES]
+    assert [line["name"] for line in lines] == theirs + mine
+    best = max(line["rates"]["4"] for line in lines[:3])
+    assert lines[3]["speedups"]["4"] == pytest.approx(lines[3]["rates"]["4"] / best)
+
+
+def test_formats_of_weights(bench: Bench) -> None:
+    """A network is quantised before its matrices are joined."""
+    calls: list[str] = []
+    made = SimpleNamespace(quantize=calls.append, fuse=lambda: calls.append("fuse"))
+    for weights in ("bf16", "fp8"):
+        bench("workload").store_as(made, weights)
+    assert calls == ["fuse", "fp8", "fuse"]
 
 
 class HostClock:
@@ -139,12 +229,10 @@ def figures(bench: Bench, check: str, printed: str) -> list[str]:
     return re.findall(checks[check].figure, printed, re.MULTILINE)
 
 
-def test_the_benchmark_of_block_causal_models(bench: Bench, run: Run, tmp_path: Path) -> None:
+def test_the_benchmark_of_block_causal_models(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
     toy = replace(TOY, head_dim=8, qk_norm=True, block_length=4)
-    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01, DEVICE="cpu")
     module = bench("block_causal", SHAPE=toy, PROMPT=6, LENGTH=10, MASK=0, END=1, PROMPT_IDS=99, QUOTAS=(1, 2))
-    with as_if_on_a_gpu():
-        printed = run(module, "--layers", "1", "--batches", "2", "--blocks", "4", "8", "--out", str(tmp_path / "out"))
+    printed = run(module, "--layers", "1", "--batches", "2", "--blocks", "4", "8", "--out", str(tmp_path / "out"))
     assert len(json.loads((tmp_path / "out").read_text())) == 4 and module.HEADER in printed
 
 
@@ -225,10 +313,36 @@ def test_caches(bench: Bench, run: Run) -> None:
     assert [row[1] for row in rows[1:]] == ["none", "prefix", "dual", "window", "none", "window"]
 
 
+def test_weights(bench: Bench, run: Run) -> None:
+    weights = bench("weights", FAMILIES=ONE_FAMILY)
+    printed = run(weights, "--device", "cpu", "--problems", "2", "--families", SHORT.name)
+    rows = [line.split() for line in printed.splitlines()[2:]]
+    assert [row[0] for row in rows[:5]] == ["float32", "bfloat16", "fp8", "int8", "int4"]
+    assert rows[0][1:5] == ["0.00", "%", "0.0000", "0.00000"] and rows[6][1] == "algebra"
+    changes = {row[0]: float(row[4]) for row in rows[:5]}
+    assert 0 < changes["int8"] < changes["fp8"] < changes["int4"]
+
+
+def test_weights_of_a_random_network(bench: Bench, run: Run) -> None:
+    weights = bench("weights", SHAPES={"8B": TOY}, MASK=100, END=99, PROMPT=8, LENGTH=12)
+    printed = run(weights, "--device", "cpu", "--random", "1")
+    assert "random weights on cpu, 1 layers" in printed and len(printed.splitlines()) == 7
+
+
 def test_engine(bench: Bench, run: Run) -> None:
     engine = bench("engine", LENGTHS=(4, 8), PROMPTS=(3, 5))
     printed = run(engine, "--tiny", "--rows", "2", "--requests", "4", "--caches", "none", "dual")
     assert [line.split()[-1] for line in printed.splitlines()[1:]] == ["0", "0"]  # rows that differ
+
+
+def test_engine_arrivals(bench: Bench, run: Run) -> None:
+    bench("serve_engine", LENGTHS={"cpu": (4, 8)}, PROMPTS=(3, 5))
+    engine = bench("engine")
+    assert bench("engine_arrivals").MAX_SECONDS > 1
+    words = ("--rows", "2", "--requests", "3", "--caches", "dual", "window-never", "--quotas", "2", "--rates", "50")
+    printed = run(engine, "--tiny", "--arrivals", *words)
+    assert len(re.findall(r"requests at random \d+\.\d: \d+\.\d\d of it$", printed, re.MULTILINE)) == 2
+    assert len(re.findall(r"settled token p50 \d+\.\d\d s, p99 \d+\.\d\d s of 3$", printed, re.MULTILINE)) == 2
 
 
 def test_serve_engine(bench: Bench, run: Run) -> None:
@@ -253,7 +367,8 @@ def test_gap_sizes(bench: Bench, run: Run) -> None:
 def test_loading(bench: Bench, run: Run) -> None:
     shape = replace(TOY, vocab=126464, width=8)  # the special tokens are LLaDA's
     printed = run(bench("loading", SIZES={"1gb": shape}), "--device", "cpu")
-    assert "torch.float32 on cpu" in printed
+    assert "torch.float32 on cpu: at the peak" in printed
+    assert len(re.findall(r"^(?:page cache|cold disk): \d+\.\d\d s; load_file", printed, re.MULTILINE)) == 2
 
 
 def test_loop(bench: Bench, run: Run) -> None:
@@ -264,6 +379,17 @@ def test_loop(bench: Bench, run: Run) -> None:
 def test_startup(bench: Bench, run: Run) -> None:
     printed = run(bench("startup", COMMANDS=(["--version"],)), "--times", "1")
     assert "import torch" in printed and "uncode --version" in printed
+
+
+def test_two_processes_up_to_their_answers(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup", SHORT=8), "--answers", "--own")
+    assert set(json.loads(printed)) == set(bench("startup").COLUMNS)
+
+
+@pytest.mark.slow
+def test_two_processes(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup"), "--answers")
+    assert re.search(r"^ +2( +\d+\.\d\d){4}$", printed, re.MULTILINE)
 
 
 def test_threshold(bench: Bench, run: Run) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -13,7 +14,17 @@ from torch import Tensor
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.guidance import Guided
-from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphCache
+from uncode.backbones.transformer import cuda_graph, session, session_memory
+from uncode.backbones.transformer.cuda_graph import (
+    MAX_TOKENS,
+    CapturedForward,
+    Forward,
+    ForwardInputs,
+    GraphCache,
+    fits,
+)
+from uncode.backbones.transformer.kv_cache import KVCache
+from uncode.backbones.transformer.linear import Matrix
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.cache import BlockCache
 from uncode.core.pieces.stop import AfterEos
@@ -44,7 +55,7 @@ class Again(CapturedForward):
     def _stored(self) -> list[int]:
         if not isinstance(self.forward, partial):
             return []
-        (cache,) = self.forward.args
+        *_, cache = self.forward.args
         return [t.data_ptr() for pair in cache.buffers for t in pair]
 
 
@@ -122,11 +133,11 @@ def test_inputs_fit_fewer_rows_of_the_same_kind_only() -> None:
     def inputs(rows: int, places: Tensor | None = None, by_row: int = 1) -> ForwardInputs:
         return ForwardInputs(torch.zeros(rows, 4), angle, angle, None, places, torch.zeros(by_row, 2))
 
-    assert inputs(4).fits(inputs(3)) and not inputs(3).fits(inputs(4))
-    assert not inputs(4).fits(inputs(3, torch.arange(4)))
-    assert inputs(4, torch.arange(4)).fits(inputs(3, torch.arange(4)))
-    assert not inputs(4, torch.arange(4)).fits(inputs(3, torch.zeros(3, 4)))
-    assert inputs(4, by_row=4).fits(inputs(3, by_row=3)) and not inputs(4).fits(inputs(3, by_row=3))
+    assert fits(inputs(4), inputs(3)) and not fits(inputs(3), inputs(4))
+    assert not fits(inputs(4), inputs(3, torch.arange(4)))
+    assert fits(inputs(4, torch.arange(4)), inputs(3, torch.arange(4)))
+    assert not fits(inputs(4, torch.arange(4)), inputs(3, torch.zeros(3, 4)))
+    assert fits(inputs(4, by_row=4), inputs(3, by_row=3)) and not fits(inputs(4), inputs(3, by_row=3))
 
 
 @pytest.mark.parametrize("dialect", ["llada", "sdar", "fast_dllm_v2"])
@@ -157,6 +168,104 @@ def test_rows_that_join_and_leave_find_what_is_stored(dialect: str, monkeypatch:
     for wanted, row in zip(plain, again, strict=True):
         assert torch.equal(wanted, row)
     assert sum(graph.runs for graph in Again.made) > 8 and len(Again.made) > 2
+
+
+def test_a_row_that_joins_for_one_that_left_finds_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy engine replaces rows between two forwards, so the number of rows in a forward does not change."""
+    monkeypatch.setattr(cuda_graph, "MAX_PADDED_TOKENS", 0)
+    model = captured(like_the_toy("llada", 3), monkeypatch)
+    sampler = presets.semi_ar(blocks=2, cache="dual")
+
+    def canvas(rows: int, length: int = 12) -> Canvas:
+        return Canvas.after_prompt([[1, 2]] * rows, length=length, mask_id=model.mask_id)
+
+    state = State(model)
+    state.add(canvas(3), sampler)
+    for _ in range(4):
+        advance(state)
+    before = list(Again.made)
+    state.keep(np.array([0, 2]))
+    state.add(canvas(1), sampler)
+    advance(state)  # the new row refreshes, in its own forward
+    assert before and all(graph in state.session.graphs.graphs for graph in before)
+    state.keep(np.array([0, 2]))
+    advance(state)
+    assert not any(graph in state.session.graphs.graphs for graph in before)
+
+
+@pytest.mark.parametrize("rows", [[0, 3, 2], [0, 1], [1, 2, 3], [3, 2, 1, 0], []])
+def test_rows_of_a_kv_cache_move_to_the_front(rows: list[int]) -> None:
+    cache = KVCache(layers=2, key_heads=1, head_width=2, rows=4, length=3)
+    cache.allocate(torch.zeros(1))
+    for buffers in cache.buffers:
+        for buffer in buffers:
+            buffer.add_(torch.arange(4.0)[:, None, None, None])
+    places = [buffer.data_ptr() for buffers in cache.buffers for buffer in buffers]
+    cache.keep(torch.tensor(rows, dtype=torch.int64))
+    assert cache.rows == len(rows)
+    assert all(buffer[: len(rows), 0, 0, 0].tolist() == rows for buffers in cache.buffers for buffer in buffers)
+    assert places == [buffer.data_ptr() for buffers in cache.buffers for buffer in buffers]
+
+
+@pytest.fixture
+def handed_over(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A model whose sessions compute as on a GPU, with graphs that run on any device."""
+    monkeypatch.setattr(session, "_has_graphs", lambda device: True)
+    monkeypatch.setattr(session, "GraphCache", partial(GraphCache, Again))
+    model = like_the_toy("llada", 3)
+    opens = model.open
+
+    def opened(rows: int, length: int) -> Any:
+        found = opens(rows, length)
+        found.in_parts = False
+        return found
+
+    monkeypatch.setattr(model, "open", opened)
+    return model
+
+
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual", "window"])
+def test_a_second_answer_of_the_same_size_captures_nothing(cache: str, handed_over: Any) -> None:
+    plain = like_the_toy("llada", 3)
+    sampler = presets.confidence(cache=cache) if cache == "window" else presets.semi_ar(blocks=3, cache=cache)
+
+    def tokens(model: Any, prompt: list[int], length: int = 12) -> Tensor:
+        return decode(model, Canvas.after_prompt([prompt], length=length, mask_id=model.mask_id), sampler).tokens
+
+    first = tokens(handed_over, [1, 2, 3])
+    made = len(Again.made)
+    assert made and torch.equal(first, tokens(plain, [1, 2, 3]))
+    assert torch.equal(tokens(handed_over, [3, 2, 4]), tokens(plain, [3, 2, 4]))
+    if cache != "window":  # its widths depend on the tokens
+        assert len(Again.made) == made
+    assert torch.equal(tokens(handed_over, [1, 2, 3, 4]), tokens(plain, [1, 2, 3, 4]))
+    assert len(Again.made) > made  # of another size
+
+
+def test_what_graphs_depend_on_is_not_handed_over_once_it_has_changed(handed_over: Any) -> None:
+    canvas = Canvas.after_prompt([[1, 2, 3]], length=12, mask_id=handed_over.mask_id)
+    sampler = presets.semi_ar(blocks=3, cache="dual")
+    network = handed_over.network
+
+    def captures() -> int:
+        before = len(Again.made)
+        decode(handed_over, canvas, sampler)
+        return len(Again.made) - before
+
+    assert captures() > 0 and captures() == 0
+    network.store_as(Matrix)  # the products are others
+    assert captures() > 0 and captures() == 0
+    network.head.weight = torch.nn.Parameter(network.head.weight.clone(), requires_grad=False)
+    assert captures() > 0 and captures() == 0
+    running = State(handed_over)
+    running.add(canvas, sampler)  # takes what was left
+    advance(running)
+    assert captures() > 0  # beside it, nothing is left to take
+    with patch.object(session_memory, "MAX_IDLE_BYTES", 0):
+        captures()
+    assert captures() > 0 and captures() == 0
+    canvas = Canvas.after_prompt([[1, 2, 3]] * 2, length=12, mask_id=handed_over.mask_id)
+    assert captures() > 0 and captures() > 0  # several rows hand nothing over
 
 
 def test_guided_decodes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

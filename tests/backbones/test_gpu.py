@@ -18,10 +18,16 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.fast_dllm import FAST_DLLM_V2
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.sdar import SDAR
-from uncode.backbones.transformer import attention, linear
+from uncode.backbones.transformer import attention, cuda_graph, linear, quantized
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
-from uncode.core.pieces.cache import BlockCache, PrefixCache
+from uncode.core.pieces.blocks import SlidingWindow
+from uncode.core.pieces.cache import BlockCache, PrefixCache, WindowCache
+from uncode.core.pieces.policy import Policy, Sampler
+from uncode.core.pieces.score import Confidence, ExponentialPosition
+from uncode.core.pieces.select import Exactly, TopK
+from uncode.core.stepper.forwards import LookAhead
+from uncode.core.support.transfer import Download
 from uncode.frequency import FrequencyTable
 from uncode.generation.decoding import decode, steps
 from uncode.samplers import presets
@@ -60,7 +66,7 @@ here = pytest.mark.skipif(
 @pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
 @pytest.mark.parametrize("rows", [1, 7, 32, 64])
 def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
-    from uncode.backbones.transformer import linear_triton
+    from uncode.backbones.transformer.kernels import linear_triton
 
     width, joint, hidden = sizes
     h = draw(1, rows, width, dtype=dtype)
@@ -73,6 +79,73 @@ def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dt
     close(linear_triton.swiglu(h, both), functional.silu(gate) * up)
     wide, down = draw(1, rows, hidden, dtype=dtype), draw(width, hidden, dtype=dtype, scale=0.02)
     close(linear_triton.split_k(wide, down).sum(0), functional.linear(wide.double(), down.double()))
+
+
+@here
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("rows", [1, 32, 300])
+def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
+    """By the kernels, alone and after a norm, bit for bit as by the plain code."""
+    from uncode.backbones.transformer import pointwise
+    from uncode.backbones.transformer.kernels import pointwise_triton
+
+    x, parts, weight = (
+        draw(1, rows, 4096, dtype=dtype),
+        draw(4, 1, rows, 4096, dtype=torch.float32),
+        draw(4096, dtype=dtype),
+    )
+    x[0, 0] = parts[:, 0, 0] = 0
+    total, numbers, scale = pointwise_triton.add_norm_fp8(x, parts, weight, 1e-5)
+    plain_total, h = pointwise.add_norm(x, parts, weight, 1e-5)
+    assert torch.equal(total, plain_total)
+    for found, found_scale in ((numbers, scale), pointwise_triton.quantize_rows(h)):
+        wanted, wanted_scale = quantized._fp8_rows(h.float())
+        assert torch.equal(found_scale, wanted_scale) and torch.equal(found.view(torch.uint8), wanted.view(torch.uint8))
+
+
+@here
+@pytest.mark.parametrize("name", quantized.FORMATS)
+@pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
+@pytest.mark.parametrize("rows", [1, 32, 64, 100, 300])
+def test_packed_products(rows: int, sizes: tuple[int, int, int], name: str) -> None:
+    """Beside float64 products of what is packed: by the kernels for few rows, `_scaled_mm` and plain ones for many."""
+    (width, joint, hidden), kind = sizes, quantized.FORMATS[name]
+
+    def product(x: Tensor, packed: tuple[Tensor, Tensor]) -> Tensor:
+        rows = quantized.quantize_rows(x)
+        wide = rows.numbers.double() * rows.scale.double()[..., None] if name == "fp8" else x.double()
+        return wide @ kind.unpack_rows(*packed, torch.float64).T
+
+    h, bias = draw(1, rows, width, dtype=torch.bfloat16), draw(joint, dtype=torch.bfloat16)
+    qkv, both, down = (
+        kind.pack(draw(*shape, dtype=torch.bfloat16, scale=0.02))
+        for shape in ((joint, width), (2 * hidden, width), (width, hidden))
+    )
+    close(kind.linear(h, *qkv, bias), product(h, qkv) + bias.double())
+    close(kind.linear(h, *qkv), product(h, qkv))
+    gate, up = product(h, both).chunk(2, -1)
+    close(kind.swiglu(h, *both), functional.silu(gate) * up)
+    wide = draw(1, rows, hidden, dtype=torch.bfloat16)
+    parts = kind.split_k(wide, *down)
+    assert (parts.dim() == 4) == (name != "int8" and rows <= (128 if name == "fp8" else 64))
+    close(parts.sum(0) if parts.dim() == 4 else parts, product(wide, down))
+
+
+@here
+@pytest.mark.parametrize("name", quantized.FORMATS)
+def test_a_packed_network_decodes_by_graphs_as_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = Shape(4096, 2, 32, 32, 12288, 1024, theta=500000.0, eps=1e-5, context=4096)
+    network = Transformer(shape).to(torch.bfloat16).to_empty(device="cuda")
+    for parameter in network.parameters():
+        parameter.normal_(float(parameter.dim() == 1), 0.02)
+    network.fuse()
+    network.quantize(name)
+    model = TransformerDenoiser(network, LLADA, mask_id=0, eos_ids=(1,))
+    canvas = Canvas.after_prompt([[5, 6, 7, 8] * 20, [9, 3]], 64, 0)
+    sampler = presets.semi_ar(blocks=2, cache="dual", steps=16)
+    captured = decode(model, canvas, sampler)
+    monkeypatch.setattr(cuda_graph, "MAX_TOKENS", 0)
+    assert torch.equal(decode(model, canvas, sampler).tokens, captured.tokens)
 
 
 @here
@@ -97,7 +170,7 @@ def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_head
 @pytest.mark.parametrize("length", [33, 150, 256])
 @pytest.mark.parametrize("batch", [1, 40])
 def test_attention_of_short_rows(batch: int, length: int, heads: int, width: int, dtype: torch.dtype) -> None:
-    from uncode.backbones.transformer import attention_triton
+    from uncode.backbones.transformer.kernels import attention_triton
 
     qkv = draw(batch, length, 3 * heads * width, dtype=dtype).view(batch, length, 3 * heads, width).transpose(1, 2)
     q, k, v = qkv.split(heads, 1)
@@ -110,11 +183,45 @@ def test_attention_of_short_rows(batch: int, length: int, heads: int, width: int
         assert torch.equal(attention.attention(q, k, v, seen), attention_triton.flash_attention(q, k, v, seen))
 
 
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_window_step_waits_for_its_facts_alone(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sync a step, beside a forward that runs already; one captured graph for the whole decode."""
+    toy = like_the_toy("llada", 5)
+    network = deepcopy(toy.network).float().cuda()
+    model = TransformerDenoiser(network, LLADA, mask_id=toy.mask_id, eos_ids=toy.eos_ids)
+    policy = Policy(Confidence() + ExponentialPosition(0.3), TopK(Exactly(2)), SlidingWindow(16, columns=16))
+    sampler = Sampler(policy, cache=WindowCache(margin=8, every=None, prompt_every=None))
+    canvas = Canvas.after_prompt([[1, 2, 3] * 4, [4] * 7, [5] * 12][:rows], length=96, mask_id=toy.mask_id)
+    run, looks, launched = steps(model, canvas, sampler), list[bool](), list[object]()
+    looked, kept = Download.__call__, LookAhead.keep_logits
+    monkeypatch.setattr(LookAhead, "keep_logits", lambda self, *args: (launched.append(args), kept(self, *args)))
+
+    def look(self: Download) -> Any:
+        torch.cuda.set_sync_debug_mode("default")
+        looks.append(len(launched) > len(looks))  # the next forward is under way
+        found = looked(self)
+        torch.cuda.set_sync_debug_mode("error")
+        return found
+
+    for _ in range(4):
+        next(run)
+    launched.clear()
+    monkeypatch.setattr(Download, "__call__", look)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(20):
+            next(run)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert looks == [True] * 20 and len(run.state.session.graphs.graphs) == 1  # type: ignore[attr-defined]
+
+
 @here
 @pytest.mark.parametrize("queries", [4, 9, 64])
 def test_attention_with_a_mask_for_each_query(queries: int) -> None:
     """As where a block of a block-causal model opens: the queries of the block before see less."""
-    from uncode.backbones.transformer import attention_triton
+    from uncode.backbones.transformer.kernels import attention_triton
 
     q, k, v = (draw(3, heads, n, 128, dtype=torch.bfloat16) for heads, n in ((16, queries), (8, 700), (8, 700)))
     blocks = torch.arange(700 - queries, 700, device="cuda") // 4
@@ -145,6 +252,35 @@ def test_the_exact_cache_of_a_wide_block_causal_model(shift: int) -> None:
     )
     first = found.commit_step == 0  # before a token that rounding has chosen
     torch.testing.assert_close(found.logp[first], wanted.logp[first], atol=0.05, rtol=0)
+
+
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual", "window"])
+def test_a_second_answer_of_the_same_size_captures_nothing(cache: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes over graphs and KV cache of the first, and is as in a model that has not answered before."""
+    captured, capture = list[object](), cuda_graph.CapturedForward.capture
+    monkeypatch.setattr(
+        cuda_graph.CapturedForward, "capture", lambda self, *args: (captured.append(self), capture(self, *args))
+    )
+    toy = like_the_toy("llada", 5)
+    network = deepcopy(toy.network).float().cuda()
+    sampler = presets.semi_ar(blocks=4, steps=24, cache="none" if cache == "window" else cache)  # type: ignore[arg-type]
+    if cache == "window":
+        policy = Policy(Confidence(), TopK(Exactly(2)), SlidingWindow(16, columns=16))
+        sampler = Sampler(policy, cache=WindowCache())
+
+    def answer(model: TransformerDenoiser, prompt: list[int]) -> Tensor:
+        return decode(model, Canvas.after_prompt([prompt], length=96, mask_id=toy.mask_id), sampler).tokens
+
+    def fresh() -> TransformerDenoiser:
+        return TransformerDenoiser(network, LLADA, mask_id=toy.mask_id, eos_ids=toy.eos_ids)
+
+    one, other = [1, 2, 3] * 4, [4, 5, 6] * 4
+    model = fresh()
+    first, count = answer(model, one), len(captured)
+    assert torch.equal(answer(model, other), answer(fresh(), other))
+    before = len(captured)
+    assert torch.equal(answer(model, one), first)
+    assert count and (cache == "window" or len(captured) == before == 2 * count)
 
 
 FORESEEN = [

@@ -33,8 +33,10 @@ from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
+from uncode.backbones.loading.device import DTYPES
 from uncode.backbones.loading.load import expected
-from uncode.backbones.transformer.network import Transformer
+from uncode.backbones.loading.memory import ModelSize
+from uncode.backbones.transformer.network import Transformer, bytes_of
 from uncode.models.names import check_name
 
 
@@ -330,28 +332,28 @@ def test_loading_streams(tmp_path: Path) -> None:
         def peak(): return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
         uncode.load(sys.argv[1], device="cpu")  # everything that is imported on the way is there now
         before = peak()
-        model = uncode.load(sys.argv[2], device="cpu", dtype=sys.argv[3])
+        model = uncode.load(sys.argv[2], device="cpu", dtype=sys.argv[3], weights=sys.argv[4] or None)
         print(peak() - before)
     """
     small = checkpoint(tmp_path / "small", "llada", 0)
-    for dtype, width in (("bfloat16", 2), ("float32", 4)):
-        words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype]
+    for dtype, weights in (("bfloat16", None), ("float32", None), ("bfloat16", "fp8"), ("bfloat16", "int4")):
+        words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype, weights or ""]
         grown = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-        model = total * width // 2
+        model = bytes_of(LLADA.shape(BIG), DTYPES[dtype], weights)
         assert grown >= model  # it really is in memory, not on the disk
-        assert grown - model <= 1.1 * largest, f"{dtype}: {(grown - model) / 1e6:.0f} MB beyond the model"
+        assert grown - model <= 1.1 * largest, f"{dtype}, {weights}: {(grown - model) / 1e6:.0f} MB beyond the model"
 
 
 def test_large_models_are_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
-    memory.announce("org/tiny", 1000, torch.float32, cpu)
+    memory.announce("org/tiny", ModelSize.plain(1000, torch.float32), cpu)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(memory, "free_bytes", lambda device: 20_000_000_000)
-    memory.announce("org/big", 8_015_581_184, torch.bfloat16, cpu)
+    memory.announce("org/big", ModelSize.plain(8_015_581_184, torch.bfloat16), cpu)
     shown = capsys.readouterr().err
     assert shown == "org/big: 8.02 B parameters, 16.0 GB in bfloat16; cpu has 20.0 GB free.\n"
     with pytest.raises(UncodeError, match=r"32\.1 GB in float32, but cpu has 20\.0 GB free: choose a smaller dtype"):
-        memory.announce("org/big", 8_015_581_184, torch.float32, cpu)
+        memory.announce("org/big", ModelSize.plain(8_015_581_184, torch.float32), cpu)
 
 
 # -- several devices, models in memory -----------------------------------------------------------

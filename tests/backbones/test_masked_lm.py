@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -86,6 +87,11 @@ def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def model(folder: Path) -> Any:
     return uncode.load(folder, dtype="float64")
+
+
+def test_a_masked_lm_takes_no_format_of_weights(folder: Path) -> None:
+    with pytest.raises(UncodeError, match="`weights=` is for LLaDA and Dream"):
+        uncode.load(folder, weights="int8")
 
 
 def test_special_ids_and_dtype_of_a_masked_lm(model: Any) -> None:
@@ -185,6 +191,58 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+class StrangeConfig(hf.PreTrainedConfig):
+    """Of a model that transformers does not know."""
+
+    model_type = "strange"
+
+
+class StrangeForMaskedLM(hf.PreTrainedModel):
+    """BERT under another name, as a model with code of its own is once the user has loaded it."""
+
+    config_class = StrangeConfig
+
+    def __init__(self, config: StrangeConfig, causal: bool = False) -> None:
+        super().__init__(config)
+        self.inner = hf.BertForMaskedLM(hf.BertConfig(**SMALL)).eval()
+        self.causal = causal
+        self.post_init()
+
+    def get_input_embeddings(self) -> Any:
+        return self.inner.get_input_embeddings()
+
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+        if not self.causal:
+            return self.inner(input_ids=input_ids, attention_mask=attention_mask)
+        columns = [self.inner(input_ids=input_ids[:, : n + 1]).logits[:, -1] for n in range(input_ids.shape[1])]
+        return SimpleNamespace(logits=torch.stack(columns, 1))
+
+
+def test_a_masked_lm_is_known_by_its_class_whatever_its_model_type() -> None:
+    torch.manual_seed(0)
+    strange = StrangeForMaskedLM(StrangeConfig())
+    model = wrap(strange, tokenizer())
+    bert = wrap(strange.inner, tokenizer())
+    answers = [generate(one, "the cat", sampler=presets.confidence(), length=5) for one in (model, bert)]
+    assert answers[0] == answers[1]
+    with pytest.raises(UncodeError, match=r"^StrangeForMaskedLM does not see what follows a position"):
+        wrap(StrangeForMaskedLM(StrangeConfig(), causal=True), tokenizer())
+
+
+def test_a_type_that_the_caller_registers_is_loaded_from_a_folder(tmp_path: Path) -> None:
+    hf.AutoConfig.register("strange", StrangeConfig, exist_ok=True)
+    hf.AutoModelForMaskedLM.register(StrangeConfig, StrangeForMaskedLM, exist_ok=True)
+    torch.manual_seed(0)
+    strange = StrangeForMaskedLM(StrangeConfig(vocab_size=VOCAB))
+    strange.save_pretrained(tmp_path)
+    tokenizer().save_pretrained(tmp_path)
+    loaded, there = (
+        generate(one, "the cat", sampler=presets.confidence(), length=5)
+        for one in (uncode.load(tmp_path), wrap(strange, tokenizer()))
+    )
+    assert loaded == there
+
+
 class TestMistakes:
     """Each one sentence."""
 
@@ -209,10 +267,17 @@ class TestMistakes:
         )
         causal = hf.LlamaForCausalLM(config)
         causal.save_pretrained(tmp_path)
-        with pytest.raises(UncodeError, match=r"is a 'llama' model, not a masked .* loads llada, Dream and"):
+        with pytest.raises(UncodeError, match=r"is a 'llama' model, not a masked .* loads llada, Dream, mmada and"):
             uncode.load(tmp_path)
         with pytest.raises(UncodeError, match="is a 'llama' model"):
             wrap(causal, tokenizer())
+
+    def test_a_model_with_code_of_its_own_is_refused(self, bert: Path, tmp_path: Path) -> None:
+        shutil.copytree(bert, tmp_path / "lfm")
+        config = {"model_type": "lfm2", "auto_map": {"AutoModelForMaskedLM": "modeling.Lfm2ForMaskedLM"}}
+        (tmp_path / "lfm" / "config.json").write_text(json.dumps(config))
+        with pytest.raises(UncodeError, match=r"is a 'lfm2' model with code of its own, .* pass it to uncode\.wrap"):
+            uncode.load(tmp_path / "lfm")
 
     @pytest.mark.parametrize(
         ("change", "message"),

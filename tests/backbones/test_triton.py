@@ -46,21 +46,27 @@ POINTERS = {
     "seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 picks:i32",
     "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
     "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
-    "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
+    "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16 scale:fp32",
     "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16",
     "_silu_mul": "gate_up:bf16 out:bf16",
     "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
     "_swiglu": "h:bf16 weight:bf16 out:bf16",
     "_flash_attention": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} stats:fp32",
+    "_quantize_rows": "h:bf16 packed:fp8e4nv scale:fp32",
+    "_fp8_linear": "h:fp8e4nv scale_h:fp32 weight:fp8e4nv scale_w:fp32 bias:bf16 out:{}",
+    "_fp8_swiglu": "h:fp8e4nv scale_h:fp32 weight:fp8e4nv scale_w:fp32 out:bf16",
+    "_int4_linear": "h:bf16 weight:u8 scale:bf16 bias:bf16 out:{}",
     "_merge_splits": "partial:fp32 stats:fp32 out:bf16",
 }
 """Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
 ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "STAGES": 3}
+FP8 = {"K": 12288, "EXACT_K": 128}
 CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "_partial_sums": [({"VECTORS": 512, "VECTOR": 8, "QUADS": 64, "DRAWS": draws}, "") for draws in (False, True)],
     "_merge_parts": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
     "_add_norm": [
-        ({"WIDTH": 4096, "LANES": 4096, "SPLITS": splits}, kind) for splits, kind in ((1, "bf16"), (4, "fp32"))
+        ({"WIDTH": 4096, "LANES": 4096, "SPLITS": splits, "PACKS": False}, kind)
+        for splits, kind in ((1, "bf16"), (4, "fp32"))
     ],
     "_apply_rope": [
         (
@@ -76,6 +82,27 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
         for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))
     ],
     "_swiglu": [({"K": 3584, "ROWS": rows, "TILE": "SWIGLU_TILE"}, "") for rows in (32, 64)],
+    "_quantize_rows": [({"WIDTH": 12288, "LANES": 16384}, "")],
+    "_fp8_linear": [
+        (FP8 | {"SPLIT_K": splits, "ROWS": 128, "HAS_BIAS": splits == 1, "TILE": tile}, kind)
+        for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))
+    ],
+    "_fp8_swiglu": [(FP8 | {"ROWS": rows, "TILE": "SWIGLU_TILE"}, "") for rows in (32, 128)],
+    "_int4_linear": [
+        (
+            {
+                "K": 4096,
+                "GROUP": 128,
+                "SPLIT_K": splits,
+                "ROWS": 64,
+                "BLOCK_N": 64,
+                "STAGES": 4,
+                "HAS_BIAS": splits == 1,
+            },
+            kind,
+        )
+        for splits, kind in ((1, "bf16"), (4, "fp32"))
+    ],
     "_flash_attention": [
         (ATTENTION | {"MASKED": shared, "BY_QUERY": own, "ONE_SPLIT": complete, "BLOCK_KV": keys}, kind)
         for shared, own, complete, kind, keys in (
@@ -97,14 +124,15 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones.transformer import attention_triton, linear_triton, pointwise_triton
+    from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
     from uncode.core import belief_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    homes = (belief_triton, pointwise_triton, linear_triton, attention_triton)
-    kernel = next(getattr(home, name) for home in homes if hasattr(home, name))
+    homes = (belief_triton, pointwise_triton, linear_triton, attention_triton, quantized_triton)
+    home = next(home for home in homes if hasattr(home, name))
+    kernel = getattr(home, name)
     for given, kind in CONSTANTS[name] if SOAK else CONSTANTS[name][-1:]:
-        tile = getattr(linear_triton, given["TILE"])._asdict() if "TILE" in given else {}
+        tile = getattr(home, given["TILE"])._asdict() if "TILE" in given else {}
         constants = {key: value for key, value in given.items() if key != "TILE"}
         constants |= {key.upper(): value for key, value in tile.items()}
         pairs = [entry.split(":") for entry in POINTERS[name].format(kind).split()]

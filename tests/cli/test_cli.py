@@ -157,6 +157,13 @@ def test_models_lists_families_ids_and_the_cache(tmp_path: Path) -> None:
     dream = listed["Dream-org/Dream-v0-Instruct-7B"]
     assert (dream["mask_id"], dream["eos_ids"], dream["key_heads"]) == (151666, [151643, 151645], 4)
     assert listed["GSAI-ML/LLaDA-1.5"]["parameters"] == 8_015_581_184
+    fast = listed["d3LLM/d3LLM_LLaDA"]
+    assert (
+        fast["licence"] == "Apache-2.0" and "entropy at most 0.5" in fast["own_sampler"] and len(fast["checked"]) == 2
+    )
+    sizes = {name: round(size / 1e9, 1) for name, size in fast["memory"].items()}
+    assert sizes == {"bfloat16": 16.0, "fp8": 9.1, "int8": 9.1, "int4": 5.8}
+    assert "16.0 GB in bfloat16; 9.1 with fp8 or int8 weights, 5.8 with int4" in shown
 
 
 def test_doctor_says_what_is_there_and_what_is_missing() -> None:

@@ -107,6 +107,18 @@ def test_a_finished_file_needs_no_model(tmp_path: Path, monkeypatch: pytest.Monk
         call(*words)
 
 
+def test_other_weights_are_another_job(tmp_path: Path) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
+    words = ["decode", "--model", "tiny", "--device", "cpu", "--input", str(source), "--out", str(out), "--length", "4"]
+    trace = tmp_path / "traces.jsonl"
+    call(*words, "--weights", "int8", "--trace", str(trace))
+    assert lines(trace)[0]["weights"] == "int8" and lines(trace)[0]["dtype"] == "float32"
+    for other in (["--weights", "fp8"], []):
+        with pytest.raises(UncodeError, match="int8"):
+            call(*words, *other)
+    assert json.loads(call(*words, "--weights", "int8", "--json").stdout)["resumed"] == 1
+
+
 def test_force_replaces_a_file_that_is_no_journal(tmp_path: Path) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 2), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--force"]

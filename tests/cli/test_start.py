@@ -21,8 +21,7 @@ from uncode.backbones.loading.device import DTYPES
 from uncode.cli import options
 from uncode.cli.app import app
 from uncode.cli.printing import loading
-from uncode.models import TINY
-from uncode.models.names import PUBLISHED
+from uncode.models import RELEASES, TINY
 from uncode.samplers.catalog import catalog
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
@@ -95,6 +94,7 @@ QUICK = [
     ["decode", "x", "--device", "gpu"],
     ["decode", "x", "--device", "cpu:7"],
     ["decode", "x", "--dtype", "float33"],
+    ["decode", "x", "--weights", "int9"],
     ["decode", "x", "--order", "--json"],
     ["decode", ""],
     ["decode", "a <mask:0> b"],
@@ -289,11 +289,12 @@ def test_the_shell_completes_names() -> None:
     assert "story" in dict(options.complete_sampler("st"))
     assert options.complete_table("l") == ["llada"]
     assert options.complete_dtype("b") == ["bfloat16"] and set(options.DTYPES) == set(DTYPES)
+    assert options.complete_weights("i") == ["int8", "int4"]
     assert options.complete_samplers("confidence,uncode_t") == ["confidence,uncode_tau"]
     assert "mini_sudoku" in options.complete_task("mini_s")
     assert options.complete_family("s") == ["sentence", "story", "sudoku"]
     assert options.complete_family("mini_su") == ["mini_sudoku"]
-    assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == PUBLISHED
+    assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == tuple(RELEASES)
     environment = {"_UNCODE_COMPLETE": "complete_bash", "COMP_WORDS": "uncode decode --sampler unc", "COMP_CWORD": "3"}
     done = subprocess.run(
         [sys.executable, "-c", "from uncode.cli.app import app; app(prog_name='uncode')"],

@@ -12,13 +12,24 @@ from torch import Tensor
 from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, decode, legacy, presets
 from uncode.core.belief import Proposed
-from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, OverlappingBlocks
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Greedy, Sample
 from uncode.core.pieces.remask import LeastConfident, LoopQuota
 from uncode.core.pieces.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
-from uncode.core.pieces.select import Decay, EntropyBudget, Even, Exactly, Factor, Selector, TauLeap, Threshold, TopK
+from uncode.core.pieces.select import (
+    Decay,
+    EntropyBudget,
+    EntropyThreshold,
+    Even,
+    Exactly,
+    Factor,
+    Selector,
+    TauLeap,
+    Threshold,
+    TopK,
+)
 from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, Stop
 from uncode.core.view import Ranking, View
 from uncode.frequency import as_table
@@ -77,6 +88,11 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: Blocks(2, 3), "not both"),
         (lambda: Blocks(count=0), "at least 1"),
         (lambda: Blocks(length=0), "at least 1"),
+        (lambda: OverlappingBlocks(length=0), "at least 1"),
+        (lambda: OverlappingBlocks(share=0.0), "above 0 and at most 1"),
+        (lambda: EntropyThreshold(-1.0), "0 or more"),
+        (lambda: EntropyThreshold(1.0, 0), "block length must be at least 1"),
+        (lambda: EntropyThreshold(1.0, best=False), "needs a block_length"),
         (lambda: PrefixCache(refresh=0), "at least 1"),
         (lambda: Sample((), -1.0), "temperature"),
         (lambda: Sample((), 1.0, 0), "top_k"),
@@ -329,7 +345,11 @@ def whole_settings() -> list[tuple[type[Piece], str]]:
 @pytest.mark.parametrize("value", [2**31, 10**30, -(10**5000)], ids=["2^31", "10^30", "-10^5000"])
 def test_whole_numbers_are_bounded(cls: type[Piece], name: str, value: int) -> None:
     """Decoding multiplies them by lengths, in 64 bits."""
-    needed = {Sampler: {"policy": Policy(Confidence())}, DelimitedBlocks: {"tokens": (1,)}}.get(cls, {})
+    needed = {
+        Sampler: {"policy": Policy(Confidence())},
+        DelimitedBlocks: {"tokens": (1,)},
+        EntropyThreshold: {"threshold": 1.0},
+    }.get(cls, {})
     with pytest.raises(UncodeError, match=rf"^{cls.__name__}\.{name} must be a whole number below 2\^31, not "):
         cls(**needed, **{name: value})
 
@@ -340,6 +360,7 @@ def test_the_largest_whole_numbers_decode() -> None:
         presets.llada(steps=most, block_length=most),
         presets.semi_ar(blocks=most, steps=most),
         presets.tau_leaping(tau=most),
+        Sampler(Policy(Confidence(), EntropyThreshold(1.0, most), OverlappingBlocks(most))),
         presets.dream(alg="entropy", steps=most, top_k=most),
         presets.remdm(steps=most, count=most),
     ):
@@ -381,6 +402,16 @@ def test_dreams_schedule() -> None:
     """With as many steps as tokens, the first step commits nothing and the last two (as the published code does)."""
     trace = decode(ToyDenoiser(0), canvas(32), presets.dream(alg="maskgit_plus", steps=32))
     assert trace.committed[0].tolist() == [0] + [1] * 30 + [2]
+
+
+def test_a_block_opens_before_the_one_in_front_is_full() -> None:
+    """Blocks of four, the next at half of one; the last has two columns. Rows: nothing, half, all of the first."""
+    masked = torch.ones(4, 10, dtype=torch.bool)
+    masked[1, [1, 3]] = masked[2, :4] = masked[3] = False
+    start, stop = OverlappingBlocks(4, 0.5).window(masked)
+    assert start[:, 0].tolist() == [0, 0, 4, 10] and stop[:, 0].tolist() == [4, 8, 8, 10]
+    masked[1, 4:6] = False
+    assert OverlappingBlocks(4, 0.5).window(masked)[1][:, 0].tolist() == [4, 10, 8, 10]
 
 
 def test_topk_selector_defaults_to_one_token_a_step() -> None:

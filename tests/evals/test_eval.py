@@ -27,7 +27,7 @@ from tests.cli.running import ROOT, run
 from tests.evals.small_models import benchmark_files, small_model
 from uncode import Policy, Sampler, UncodeError
 from uncode.cli.run_time import announce_time
-from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
+from uncode.evals.run.config import PACKAGE_CONFIGS, PAPER_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
 from uncode.evals.run.models.diffusion import DiffusionModel, own_code
@@ -171,7 +171,7 @@ def test_a_direct_answer_begins_as_the_family_says(name: str) -> None:
 
 
 def test_the_package_has_the_papers_tables() -> None:
-    configs = {name: EvalConfig.load(name) for name in PACKAGE_CONFIGS}
+    configs = {name: EvalConfig.load(name) for name in PAPER_CONFIGS}
     assert set(configs) == {"main", "dream", "efficient", "priors", "corpora", "autoregressive", "mini"}
     for name, one in configs.items():
         assert one.tasks == (tuple(FAMILIES) if name == "mini" else tuple(TASKS)), name
@@ -204,6 +204,17 @@ def test_the_package_has_the_papers_tables() -> None:
         ({"sed": 1}, "the top level has no setting 'sed': did you mean 'seed'?"),
         ({"seed": "one"}, "seed of the top level must be a whole number, not 'one'."),
         ({"samplers": [{"preset": "autoregressive", "options": {"rate": 1}}]}, "has no option 'rate'"),
+        ({"samplers": [{"preset": "eb", "length": 0}]}, "length of sampler 1 must be at least 1, not 0."),
+        ({"samplers": [{"preset": "eb"}], "published": "eb"}, "published must be a list of tables."),
+        ({"samplers": [{"preset": "eb"}], "published": [{"sampler": "be"}]}, "the published row 'be' is no sampler"),
+        (
+            {"samplers": [{"preset": "eb"}], "published": [{"sampler": "eb", "figures": {"gsm8k": 70}}]},
+            "the published task 'gsm8k' is not run",
+        ),
+        (
+            {"samplers": [{"preset": "eb"}], "published": [{"sampler": "eb", "figures": {TASK: 170}}]},
+            "figures of published row 1 must be per cent by task",
+        ),
     ],
 )
 def test_a_wrong_config_is_one_sentence(change: dict[str, Any], message: str, tmp_path: Path) -> None:
@@ -449,7 +460,7 @@ def evaluate(
     return run("eval", name, *options, "--limit", "1", "--out", str(out), *more)
 
 
-REAL = [name for name in PACKAGE_CONFIGS if name not in ("mini", "autoregressive")]
+REAL = [name for name in PAPER_CONFIGS if name not in ("mini", "autoregressive")]
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -509,8 +520,9 @@ def test_a_fingerprint_knows_weights_and_dtype(models: dict[str, Path], tmp_path
     assert one.fingerprint == again.fingerprint
     other = small_model(tmp_path / "other", "llada", seed=1)
     half = DiffusionModel("a", uncode.load(models["llada"], device="cpu", dtype="bfloat16"))
-    prints = {one.fingerprint, half.fingerprint, DiffusionModel("a", uncode.load(other, device="cpu")).fingerprint}
-    assert len(prints) == 3
+    packed = DiffusionModel("a", uncode.load(models["llada"], device="cpu", weights="int8"))
+    models_beside = (half, packed, DiffusionModel("a", uncode.load(other, device="cpu")))
+    assert len({one.fingerprint, *(model.fingerprint for model in models_beside)}) == 4
 
 
 def test_an_estimate_counts_forwards(models: dict[str, Path], tmp_path: Path) -> None:

@@ -100,6 +100,20 @@ def test_logits_are_the_published_ones(models: Any, dialect: str, number: int) -
     assert {"full", "prefix", "dual", "dual2"} <= set(found) and all(apart <= CLOSE for apart in found.values()), found
 
 
+RELEASES = {"mmada": "llada", "d3llm-dream": "dream", "dream-coder": "dream"}
+"""Releases with modelling code of their own that is not NVlabs/Fast-dLLM's file, and the dialect of the checkpoints."""
+
+
+@pytest.mark.parametrize("number", range(COUNT))
+@pytest.mark.parametrize("release", RELEASES)
+def test_logits_are_those_of_a_releases_own_code(models: Any, release: str, number: int) -> None:
+    model = models[RELEASES[release], number]
+    data = load_file(DATA / f"model-{release}.safetensors")
+    layout = Layout.without_padding(torch.zeros(2, LENGTH, dtype=torch.bool))
+    logits = model.open(2, LENGTH).logits(data[f"{number}.tokens"], layout, full(span(0, 0)))
+    assert difference(logits, data[f"{number}.full"], model) <= CLOSE
+
+
 @cache
 def cases(name: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = json.loads((DATA / f"model-{name}.json").read_text())["cases"]

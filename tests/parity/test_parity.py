@@ -19,10 +19,13 @@ import pytest
 import torch
 
 from tests.toy import EOS, EOT, MASK, ToyDenoiser, fingerprint
-from uncode import Canvas, FrequencyTable, Sampler, Trace, decode, legacy, presets
+from uncode import Canvas, FrequencyTable, Policy, Sampler, Trace, decode, legacy, presets
+from uncode.core.pieces.blocks import OverlappingBlocks
 from uncode.core.pieces.cache import WindowCache
 from uncode.core.pieces.propose import Greedy
-from uncode.core.pieces.select import Exactly, Threshold, TopK
+from uncode.core.pieces.score import NegEntropy
+from uncode.core.pieces.select import EntropyThreshold, Exactly, Threshold, TopK
+from uncode.core.pieces.stop import AtTheEnd, FromFirstEos
 
 DATA = Path(__file__).parent / "data"
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
@@ -104,6 +107,15 @@ def of_dcd(s: Settings) -> Sampler:
     return replace(sampler, policy=replace(sampler.policy, select=select), propose=Greedy((EOT,)))
 
 
+def of_multi_block(s: Settings, best: bool) -> Sampler:
+    """The sampler files of d3LLM's releases, with other settings. Another EOS token than the network's is barred."""
+    select = EntropyThreshold(s["threshold"], s["block_size"], best)
+    blocks, stop = OverlappingBlocks(s["block_size"], s["block_add_threshold"]), AtTheEnd()
+    if not s["early_stop"]:
+        return Sampler(Policy(NegEntropy(), select, blocks, stop=stop))
+    return Sampler(Policy(NegEntropy(), select, blocks, stop=FromFirstEos()), Greedy((EOT,)))
+
+
 def of_freedave(s: Settings) -> Sampler:
     preset = presets.left_to_right if s["alg_temp"] == -1 else presets.confidence
     cache = "dual" if s["dual_cache"] else "prefix"
@@ -138,6 +150,10 @@ SAMPLERS: dict[str, SamplerOf] = {
     "fast-dllm-llada-generate_with_dual_cache": lambda s, r: of_fast_dllm(s, "dual"),
     "llada-generate": lambda s, r: of_llada(s),
     "d3llm-generate": options(presets.entropy_threshold, "threshold", "block_length"),
+    "dparallel-generate": options(presets.entropy_threshold, "threshold", "block_length"),
+    "dparallel-_sample": options(presets.entropy_threshold, "threshold", "block_length"),
+    "d3llm-generate_multi_block": lambda s, r: of_multi_block(s, best=True),
+    "d3llm-_sample_multi_block": lambda s, r: of_multi_block(s, best=False),
     "dinfer-get_transfer_index_hierarchy_fast_v2": options(
         presets.hierarchy, "threshold", "block_length", low="low_threshold"
     ),

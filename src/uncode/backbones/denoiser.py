@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -19,6 +18,7 @@ from .dialects.dialect import Dialect
 from .transformer.cuda_graph import MAX_TOKENS
 from .transformer.network import Shape, Transformer
 from .transformer.session import TransformerSession
+from .transformer.session_memory import IdleMemory
 
 LEAST_POSITIONS = 4
 """Masks of a first forward from which one can judge a mask id."""
@@ -43,24 +43,29 @@ class TransformerDenoiser(Denoiser):
         *,
         mask_id: int,
         eos_ids: tuple[int, ...],
+        text_vocab: int | None = None,
         tokenizer: Any = None,
         about: dict[str, Any] | None = None,
         frequency: Table | None = None,
-        samplers: Mapping[str, Path] | None = None,
     ) -> None:
+        """Tokens from `text_vocab` on are never written: those of images, in a model that has them."""
         self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
-        self.samplers = samplers or {}
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
         self.block_length, self.blocks_from_answer = network.shape.block_length, network.shape.blocks_from_answer
         self.is_mask_assumed = False
         """Whether the checkpoint does not say its mask id. The first forward then looks whether it can be."""
         self.about = about or {"model": dialect.model_type}
-        self._barred = torch.tensor([mask_id], device=self.device)
+        if network.weights is not None:
+            self.about = self.about | {"weights": network.weights}
+        others = range(text_vocab or self.vocab_size, self.vocab_size)
+        self._barred = torch.tensor([mask_id, *others], device=self.device)
+        self._idle = IdleMemory()
 
     def __repr__(self) -> str:
-        return f"TransformerDenoiser({self.about['model']}, {self.dtype}, {self.device})"
+        weights = "" if self.network.weights is None else f"{self.network.weights} weights, "
+        return f"TransformerDenoiser({self.about['model']}, {weights}{self.dtype}, {self.device})"
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
@@ -75,6 +80,11 @@ class TransformerDenoiser(Denoiser):
         """A network on several devices is not captured."""
         return MAX_TOKENS if len({weight.device for weight in self.network.parameters()}) == 1 else 0
 
+    @property
+    def slides_on_device(self) -> bool:  # type: ignore[override]
+        """On one GPU: on a CPU the host knows where windows are, and computes them in parts."""
+        return self.device.type == "cuda" and self.graph_tokens > 0
+
     def weights(self) -> Iterable[tuple[str, Tensor]]:
         return self.network.named_parameters()
 
@@ -88,7 +98,7 @@ class TransformerDenoiser(Denoiser):
         )
         warn_if_long(shape, rows, length, self.device)
         check = self._check_mask if self.is_mask_assumed else None
-        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, check)
+        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length, self._idle, check)
 
     def _check_mask(self, logits: Tensor) -> None:
         """Raise if the first forward contradicts a mask id that the checkpoint does not say. A model learns to fill

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,10 +14,9 @@ from torch import Tensor
 from ..core.denoiser import Denoiser, Layout
 from ..core.errors import require
 from ..core.pieces.cache import Plan
-from ..models import sampler_files
 from .columns import Pick, columns
 from .loading.checkpoint import read_headers, read_json, usual_dtype
-from .loading.memory import WORTH_A_LINE, announce
+from .loading.memory import WORTH_A_LINE, ModelSize, announce
 from .loading.pretrained import read_pretrained
 from .loading.tokenizer import check_vocab
 
@@ -36,9 +35,7 @@ class MaskedLMDenoiser(Denoiser):
         *,
         mask_id: int | None = None,
         about: dict[str, Any],
-        samplers: Mapping[str, Path] | None = None,
     ) -> None:
-        self.samplers = samplers or {}
         self.model, self.tokenizer, self.about = model.eval(), tokenizer, about
         embedding = getattr(model.get_input_embeddings(), "weight", None)
         require(embedding is not None, f"{type(model).__name__} has no word embeddings: uncode cannot run it.")
@@ -85,6 +82,14 @@ class MaskedLMDenoiser(Denoiser):
         alone, beside = self.run(ids, torch.ones_like(ids)), self.run(padded, attention.long())[:, : ids.shape[1]]
         rounding = 1e-2 if self.dtype.itemsize == 2 else 1e-4
         return bool((alone - beside).abs().max() <= rounding * alone.abs().max())
+
+    @property
+    def sees_what_follows(self) -> bool:
+        """Whether another token at the end of a text changes the logits at its start."""
+        ids = torch.full((2, 4), self.mask_id, device=self.device)
+        ids[1, -1] = (self.mask_id + 1) % self.vocab_size
+        first, other = self.run(ids, torch.ones_like(ids))[:, 0]
+        return bool((first != other).any())
 
     def run(self, ids: Tensor, attention: Tensor) -> Tensor:
         logits: Tensor = self.model(input_ids=ids, attention_mask=attention).logits
@@ -162,7 +167,7 @@ def read(
     entries = read_headers(folder)
     dtype = dtype or usual_dtype(entries, device)
     parameters = sum(e.count for e in entries.values() if e.is_float)
-    announce(about["model"], parameters, dtype, device)
+    announce(about["model"], ModelSize.plain(parameters, dtype), device)
     size = parameters * dtype.itemsize
     from transformers import AutoModelForMaskedLM
 
@@ -170,7 +175,7 @@ def read(
     model = read_pretrained(AutoModelForMaskedLM, folder, "masked language model", dtype, bars=bars)
     if tokenizer is not None:
         check_vocab(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
-    return MaskedLMDenoiser(model.to(device), tokenizer, about=about, samplers=sampler_files(str(folder)))
+    return MaskedLMDenoiser(model.to(device), tokenizer, about=about)
 
 
 def _first(tokenizer: Any, config: Any, *names: str) -> int | None:

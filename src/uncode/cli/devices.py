@@ -1,4 +1,4 @@
-"""Checks of --device and --dtype that run before torch is imported."""
+"""Checks of --device, --dtype and --weights that run before torch is imported."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from ..core.errors import nearest, require, shown, suggest
 
 DTYPES = ("float64", "float32", "bfloat16", "float16")
 """A test checks that these are the loader's dtypes."""
+WEIGHTS = ("fp8", "int8", "int4")
+"""A test checks that these are the formats that a network packs its weights in."""
 DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "hip", "mtia", "xla", "vulkan", "ipu", "maia", "ve", "meta")
 """Kinds of device. Whether this machine has one is checked later, by torch."""
 
@@ -28,3 +30,10 @@ def check_dtype(dtype: str | None) -> str | None:
     if dtype is not None:
         require(dtype in DTYPES, f"{shown(dtype)} is no dtype: {suggest(dtype, DTYPES)}")
     return dtype
+
+
+def check_weights(weights: str | None) -> str | None:
+    """Raise if a format of weights is not one of WEIGHTS."""
+    if weights is not None:
+        require(weights in WEIGHTS, f"{shown(weights)} is no format of weights: {suggest(weights, WEIGHTS)}")
+    return weights

@@ -10,12 +10,12 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import UncodeError, require, shown
-from ..models import BUILT_IN, folder_of, sampler_files, table_of
-from ..models.names import PUBLISHED, check_name
+from ..models import BUILT_IN, OWN_SAMPLER, RELEASES, folder_of, sampler_files, table_of
+from ..models.names import check_name
 from ..samplers.catalog import catalog, find, is_file, read_options, takes_table
 from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER, OPTIONS, SHARED
 from ..util.paths import require_file
-from .devices import DTYPES, check_device, check_dtype
+from .devices import DTYPES, WEIGHTS, check_device, check_dtype, check_weights
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 """A number as people write it: JSON has neither .8 nor 1. nor +1."""
@@ -24,12 +24,13 @@ DEFAULT_BATCH, DEFAULT_EVAL_BATCH = 8, 32
 
 
 def complete_model(incomplete: str) -> list[str]:
-    return [name for name in (*BUILT_IN, *PUBLISHED) if name.startswith(incomplete)]
+    return [name for name in (*BUILT_IN, *RELEASES) if name.startswith(incomplete)]
 
 
 def complete_sampler(incomplete: str) -> list[tuple[str, str]]:
     summaries = {name: entry.summary for name, entry in catalog().items()}
     own = dict.fromkeys(sampler_files("tiny"), "sampler file of tiny")
+    own[OWN_SAMPLER] = "what the authors of a published model use (`uncode models`)"
     return [(name, summary) for name, summary in (summaries | own).items() if name.startswith(incomplete)]
 
 
@@ -47,6 +48,10 @@ def complete_task(incomplete: str) -> list[str]:
 
 def complete_dtype(incomplete: str) -> list[str]:
     return [name for name in DTYPES if name.startswith(incomplete)]
+
+
+def complete_weights(incomplete: str) -> list[str]:
+    return [name for name in WEIGHTS if name.startswith(incomplete)]
 
 
 def complete_samplers(incomplete: str) -> list[str]:
@@ -96,6 +101,15 @@ Dtype = Annotated[
         help="float32, bfloat16, ...  [default: the dtype of the weights; float32 on a CPU]",
         callback=check_dtype,
         autocompletion=complete_dtype,
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="fp8, int8 or int4: pack the weights of LLaDA and Dream while they are read.  [default: none of them]",
+        callback=check_weights,
+        autocompletion=complete_weights,
     ),
 ]
 Revision = Annotated[str | None, typer.Option(metavar="NAME", help="A branch, tag or commit of a hub id.")]

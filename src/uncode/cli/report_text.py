@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from ..evals.report.analysis import Choices, ModelAnalysis
+from ..evals.report.published import published_tables
 from ..evals.report.table import TextTable
 from ..evals.report.tables import document
 from .printing import printing
 
 if TYPE_CHECKING:
-    from ..evals.report.analysis import Choices
+    from rich.console import Console
+
     from ..evals.report.scores import RunResults
 
 GAP = 2
@@ -30,12 +33,25 @@ def print_document(results: RunResults, choices: Choices) -> None:
             for note in section.notes:
                 console.print(f"\n{escape(note)}")
             for table in section.tables:
-                console.print(f"\n[bold]{escape(table.caption)}[/bold]")
-                for number, columns in enumerate(fitting(table, console.width)):
-                    console.print(*([""] if number else []), _grid(table, columns), sep="\n")
-                for note in table.notes:
-                    console.print(f"[dim]{escape(note)}[/dim]")
+                _print_table(console, table)
             console.print()
+
+
+def print_published(results: RunResults) -> None:
+    """Print our figures beside published ones, for the models of which a run names some."""
+    with printing() as console:
+        for model in results.models:
+            for table in published_tables(ModelAnalysis(results, model, Choices())):
+                console.rule(escape(model), align="left")
+                _print_table(console, table)
+
+
+def _print_table(console: Console, table: TextTable) -> None:
+    console.print(f"\n[bold]{escape(table.caption)}[/bold]")
+    for number, columns in enumerate(fitting(table, console.width)):
+        console.print(*([""] if number else []), _grid(table, columns), sep="\n")
+    for note in table.notes:
+        console.print(f"[dim]{escape(note)}[/dim]")
 
 
 def fitting(table: TextTable, width: int) -> Iterator[list[int]]:

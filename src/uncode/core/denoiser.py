@@ -101,6 +101,8 @@ class Denoiser:
     copies_kv_cache: bool = False
     """Whether its sessions have `copy_rows(session, rows)`: the first rows take over the stored keys and values of
     `rows` of another session. Without, samplers with a cache and draft steps are refused."""
+    slides_on_device: bool = False
+    """Whether its sessions read `plan.columns`: where windows are that follow the masks, as numbers on the device."""
     graph_tokens: int = 0
     """Forwards of at most this many tokens are replayed as CUDA graphs. Each width of a batch needs its own graph."""
     computes_in_parts: bool = False
@@ -129,6 +131,7 @@ class Facts:
     """How many the model has; 0 where that is not known."""
     has_kv_cache: bool = False
     copies_kv_cache: bool = False
+    slides_on_device: bool = False
     block_length: int | None = None
     blocks_from_answer: bool = False
     tokenizer: Any = field(default=None, compare=False, repr=False)
@@ -150,6 +153,7 @@ class Facts:
             parameters=denoiser.parameters,
             has_kv_cache=denoiser.has_kv_cache,
             copies_kv_cache=denoiser.copies_kv_cache,
+            slides_on_device=denoiser.slides_on_device,
             block_length=denoiser.block_length,
             blocks_from_answer=denoiser.blocks_from_answer,
             tokenizer=denoiser.tokenizer,

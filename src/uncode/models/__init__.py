@@ -1,4 +1,4 @@
-"""The models of the package, and the other files in a model's folder."""
+"""The models of the package, those it knows by name, and the other files in a model's folder."""
 
 from __future__ import annotations
 
@@ -11,6 +11,30 @@ TABLE = "frequency.safetensors"
 """A model's folder may hold its own frequency table under this name."""
 SAMPLER_FOLDER = "samplers"
 """A model's folder may hold sampler files here. `--sampler` takes them by name."""
+RELEASES = {
+    "GSAI-ML/LLaDA-8B-Base": "llada",
+    "GSAI-ML/LLaDA-8B-Instruct": "llada",
+    "GSAI-ML/LLaDA-1.5": "llada",
+    "d3LLM/d3LLM_LLaDA": "d3llm-llada",
+    "Zigeng/dParallel-LLaDA-8B-instruct": "dparallel",
+    "Dream-org/Dream-v0-Base-7B": "dream",
+    "Dream-org/Dream-v0-Instruct-7B": "dream",
+    "d3LLM/d3LLM_Dream": "d3llm-dream",
+    "d3LLM/d3LLM_Dream_Coder": "d3llm-dream",
+    "Zigeng/dParallel_Dream_7B_Instruct": "dparallel",
+    "Dream-org/Dream-Coder-v0-Base-7B": "dream-coder-base",
+    "Dream-org/Dream-Coder-v0-Instruct-7B": "dream-coder-instruct",
+    "apple/DiffuCoder-7B-Base": "dream",
+    "apple/DiffuCoder-7B-Instruct": "diffucoder-instruct",
+    "apple/DiffuCoder-7B-cpGRPO": "diffucoder-cpgrpo",
+    "Gen-Verse/MMaDA-8B-Base": "mmada",
+    "Gen-Verse/MMaDA-8B-MixCoT": "mmada",
+}
+"""The published checkpoints by their hub id, and the sampler file of the package that decodes as their authors do. A
+test checks that they are those of the dialects."""
+OWN_SAMPLER = "own"
+"""The name of that sampler file for `--sampler`."""
+_OWN_FILES = Path(__file__).parent / "own"
 
 
 def folder_of(name: str) -> Path | None:
@@ -25,9 +49,11 @@ def folder_of(name: str) -> Path | None:
 
 
 def sampler_files(name: str) -> dict[str, Path]:
-    """The sampler files in a model's folder, by name."""
+    """The sampler files in a model's folder, by name; of a published checkpoint that of its authors, `own`."""
     folder = folder_of(name)
-    return {} if folder is None else {file.stem: file for file in sorted((folder / SAMPLER_FOLDER).glob("*.toml"))}
+    if folder is not None:
+        return {file.stem: file for file in sorted((folder / SAMPLER_FOLDER).glob("*.toml"))}
+    return {OWN_SAMPLER: _OWN_FILES / f"{RELEASES[name]}.toml"} if name in RELEASES else {}
 
 
 def table_of(name: str) -> Path | None:

@@ -8,18 +8,10 @@ from pathlib import Path
 
 from ..core.errors import require
 from ..util.paths import kind_at
-from . import BUILT_IN, folder_of
+from . import BUILT_IN, RELEASES, folder_of
 
-PUBLISHED = (
-    "GSAI-ML/LLaDA-8B-Base",
-    "GSAI-ML/LLaDA-8B-Instruct",
-    "GSAI-ML/LLaDA-1.5",
-    "Dream-org/Dream-v0-Base-7B",
-    "Dream-org/Dream-v0-Instruct-7B",
-)
-"""Hub ids of the published checkpoints. A test checks that they are those of the dialects."""
 INSTEAD = "give a local folder, or use the built-in model 'tiny'"
-_MAX_ID_CHARACTERS = 96
+_MAX_ID_CHARACTERS, _MAX_SUGGESTIONS = 96, 3
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
@@ -52,5 +44,6 @@ def looks_like_id(name: str) -> bool:
 
 
 def _published(name: str) -> list[str]:
-    """The published checkpoints that match a name without an owner."""
-    return [i for i in PUBLISHED if name.casefold() in i.casefold()] if len(name) > 2 and "/" not in name else []
+    """The first published checkpoints that match a name without an owner."""
+    found = [i for i in RELEASES if name.casefold() in i.casefold()] if len(name) > 2 and "/" not in name else []
+    return found[:_MAX_SUGGESTIONS]

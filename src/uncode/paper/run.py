@@ -30,6 +30,7 @@ class PaperRun:
     out: Path
     device: str | None = None
     dtype: str | None = None
+    weights: str | None = None
     frequency: str | None = None
     data: Path | None = None
     examples: int = 200
@@ -49,7 +50,14 @@ class PaperRun:
         Runner(self.config, self.out / RUN, self._load, options, on_progress, on_start=on_start).fill()
 
     def _load(self, name: str) -> EvaluatedModel:
-        return load_model(name, self.config, device=self.device, dtype=self.dtype, frequency=self.frequency)
+        return load_model(
+            name,
+            self.config,
+            device=self.device,
+            dtype=self.dtype,
+            weights=self.weights,
+            frequency=self.frequency,
+        )
 
 
 def config_for(model: str, tasks: tuple[str, ...], with_tables: bool = True) -> EvalConfig:

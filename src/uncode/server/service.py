@@ -52,7 +52,8 @@ class Service:
         self.prompts = Prompts(denoiser, limits, settings.length)
         self.began = int(time.time())
         self.is_stopping = False
-        self.fingerprint = f"uncode-{__version__}-{str(denoiser.dtype).removeprefix('torch.')}"
+        kinds = (str(denoiser.dtype).removeprefix("torch."), denoiser.about.get("weights"))
+        self.fingerprint = "-".join(("uncode", __version__, *filter(None, kinds)))
 
     @classmethod
     def of(cls, denoiser: Denoiser, sampler: str = DEFAULT_SAMPLER, settings: ServerSettings | None = None) -> Service:

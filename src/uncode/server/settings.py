@@ -36,6 +36,8 @@ class Origin:
     model: str
     revision: str | None = None
     dtype: str | None = None
+    weights: str | None = None
+    """The format that the layers' weights are packed in."""
     guidance: float = 0.0
     frequency: str | None = None
     """The table of --frequency; None is the model's own."""

@@ -15,7 +15,7 @@ from ..core.pieces.propose import Proposal
 from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Score
 from ..core.pieces.select import Quota, Selector
-from ..core.stepper.memory import blank
+from ..core.stepper.lanes.memory import blank
 from ..core.view import Ranking, View
 from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy

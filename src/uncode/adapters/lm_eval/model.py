@@ -47,7 +47,7 @@ DEFAULT_CONTEXT = 2048
 ARGUMENTS = (
     *("pretrained", "sampler", "length", "seed", "journal", "frequency", "guidance", "stop_at_eos"),
     *("likelihood_samples", "likelihood_batch", "check_greedy"),
-    *("device", "dtype", "device_map", "revision", "batch_size"),
+    *("device", "dtype", "weights", "device_map", "revision", "batch_size"),
 )
 """The names in --model_args that are not options of the sampler."""
 LM_EVAL_DEVICE = "cuda:0"
@@ -81,6 +81,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         check_greedy: bool = True,
         device: str | None = None,
         dtype: str | None = None,
+        weights: str | None = None,
         device_map: str | None = None,
         revision: str | None = None,
         batch_size: int | str = 1,
@@ -110,7 +111,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             own = check_exists(name, None if revision is None else str(revision), self.length or 0)
             made = resolve(preset, None, None, given, own=own.table)  # a wrong one is found before weights are read
             require_table(made, own.released)
-            denoiser = self._load(name, device, device_map, dtype, revision)
+            denoiser = self._load(name, device, device_map, dtype, weights, revision)
         denoiser = Guided(denoiser, float(guidance)) if guidance else denoiser
         self.model = DiffusionModel(name, denoiser, allows_fallback=True)  # the results hold the sampler that ran
         self.denoiser, self.tokenizer = self.model.denoiser, self.model.denoiser.tokenizer
@@ -129,14 +130,20 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         return cls.create_from_arg_obj(simple_parse_args_string(arg_string), additional_config)
 
     def _load(
-        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: object
+        self,
+        name: str,
+        device: str | None,
+        device_map: str | None,
+        dtype: str | None,
+        weights: str | None,
+        revision: object,
     ) -> Denoiser:
         if name == "toy":
             return load(name)  # it takes no options, and lm-eval always names a device
         wanted = None if device == LM_EVAL_DEVICE else device
         place = self.place.device(wanted) if device_map is None else None
         text = None if revision is None else str(revision)  # lm-eval reads digits as a number
-        return load(name, device=place, dtype=dtype, device_map=device_map, revision=text)
+        return load(name, device=place, dtype=dtype, weights=weights, device_map=device_map, revision=text)
 
     def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
         length = self.length or DEFAULT_LENGTH
@@ -167,6 +174,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         return {
             "model_num_parameters": self.denoiser.parameters,
             "model_dtype": str(self.denoiser.dtype),
+            "model_weights": str(self.denoiser.about.get("weights", "")),
             "model_revision": str(self.denoiser.about.get("revision", "")),
             "model_sha": self.model.fingerprint,
             "sampler": dict(self.sampler.definition),

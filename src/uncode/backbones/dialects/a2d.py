@@ -37,6 +37,8 @@ A2D_QWEN3 = like_llama(
     "a2d-qwen3",
     _reader(qk_norm=True),
     _IDS,
+    "logits within 1e-5 of its published modelling code, and the tokens of dllm's two samplers, on five small random "
+    "checkpoints",
     (
         Release("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", _QWEN3, chat=True),
         Release("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", _in_blocks(_QWEN3), chat=True),
@@ -49,6 +51,7 @@ A2D_QWEN2 = like_llama(
     "a2d-qwen2",
     _reader(qkv_bias=True),
     _IDS | {"mask": 151665},
+    "nothing of its own; a2d-qwen3 was compared, and Dream, which has its biases",
     (
         Release("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", _QWEN2, chat=True),
         Release("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", _in_blocks(_QWEN2), chat=True),

@@ -10,6 +10,8 @@ from ...core.errors import require
 from ..transformer.network import Shape
 
 Config = Mapping[str, Any]
+COMPARED = "logits within 1e-5 of NVlabs/Fast-dLLM's modelling code on five small random checkpoints"
+"""What was checked of LLaDA's network and of Dream's; tests/parity holds the recordings."""
 
 
 @dataclass(frozen=True)
@@ -21,6 +23,12 @@ class Release:
     shape: Shape
     chat: bool
     """Whether it was tuned to follow a chat template."""
+    licence: str = "licence not verified"
+    """Of the weights, as the hub names it."""
+    sampler: str = ""
+    """How its authors decode, and the file that says so. It is the sampler file `own`, where there is one."""
+    checked: str = ""
+    """What was read of its ids, template and licence, and what could not be verified."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,15 @@ class Dialect:
     """The chat template, for tokenizers that come without their own."""
     ids: Mapping[str, int]
     """Special ids of the published vocabulary: mask, eos, and turn where a token ends a turn."""
+    checked: str
+    """What was compared with the published code, and how."""
     releases: tuple[Release, ...]
+    end_tokens: tuple[str, ...] = ()
+    """Further tokens that end an answer, in the tokenizers that have them."""
+    replaces_template: bool = False
+    """Whether `template` is used even where the tokenizer has its own."""
+    text_vocab_key: str = ""
+    """The key of the number of text tokens, in configurations whose vocabulary goes on with others."""
     architecture: str = ""
     """The published class, where `model_type` is another architecture's too."""
     mask_source: str = ""
@@ -68,6 +84,11 @@ class Dialect:
         *path, part, kind = own.split(".")
         prefix = f"{self.blocks}.{path[1]}." if path else ""
         return f"{prefix}{self.names[part]}.{kind}"
+
+    def text_vocab(self, config: Config, vocab: int) -> int:
+        """The number of text tokens of a vocabulary."""
+        found: int = number(config, self.text_vocab_key, default=vocab)
+        return min(found, vocab)
 
     def special(self, config: Config, vocab: int) -> tuple[int, tuple[int, ...]]:
         """The mask id and the EOS ids that a configuration gives; the published ones where it is silent."""

@@ -1,11 +1,11 @@
-"""Dream-v0: an autoregressive model turned around, so the output at a position predicts the next one."""
+"""Dream-v0 and what was made like it: once autoregressive, so the output at a position predicts the next one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from ..transformer.network import Shape
-from .dialect import Config, Dialect, Release, demand
+from .dialect import COMPARED, Config, Dialect, Release, demand
 from .llama import NAMES, read_shape
 
 _7B = Shape(3584, 28, 28, 4, 18944, 152064, theta=1e6, eps=1e-6, context=2048, qkv_bias=True)
@@ -25,6 +25,21 @@ def _shape(config: Config) -> Shape:
     return replace(shape, context=min(shape.context, _7B.context))  # the longest it was trained on
 
 
+def _entropy(temperature: float, source: str, top_p: float = 0.95) -> str:
+    return f"least entropy first, one token a forward, temperature {temperature}, top_p {top_p} ({source})"
+
+
+_TOY = "the decoder token for token on toy networks"
+_DREAM = (
+    _entropy(0.2, "DreamLM/Dream README.md"),
+    f"mask id and EOS in the code of NVlabs/Fast-dLLM, licence of the repository; {_TOY}",
+)
+_D3LLM = "overlapping blocks of 32, the next opens at a tenth; entropy at most 0.5"
+_DIFFUCODER = (
+    "licence on the hub; mask id in DiffuCoder-7B-Base's configuration_dream.py; sizes by the size of the weights; the "
+    "modelling file was not read"
+)
+
 DREAM = Dialect(
     model_type="Dream",
     shift=1,
@@ -34,8 +49,74 @@ DREAM = Dialect(
     end_of_turn="<|im_end|>",
     template=_TEMPLATE,
     ids={"mask": 151666, "eos": 151643, "turn": 151645},
+    end_tokens=("<|dlm_pad|>",),  # fills what follows an answer of DiffuCoder
+    checked=COMPARED,
     releases=(
-        Release("Dream-org/Dream-v0-Base-7B", _7B, chat=False),
-        Release("Dream-org/Dream-v0-Instruct-7B", _7B, chat=True),
+        Release("Dream-org/Dream-v0-Base-7B", _7B, False, "Apache-2.0", *_DREAM),
+        Release("Dream-org/Dream-v0-Instruct-7B", _7B, True, "Apache-2.0", *_DREAM),
+        Release(
+            "d3LLM/d3LLM_Dream",
+            _7B,
+            True,
+            "not verified",
+            f"{_D3LLM} (hao-ai-lab/d3LLM chat/chat_d3llm_dream.py); its own KV cache is not here",
+            f"ids are Dream's; the hub's page with the licence was not found; logits of its own modelling file; {_TOY}",
+        ),
+        Release(
+            "d3LLM/d3LLM_Dream_Coder",
+            _7B,
+            True,
+            "Apache-2.0",
+            f"{_D3LLM} (hao-ai-lab/d3LLM eval_scripts/dream-coder.sh); its own KV cache is not here",
+            f"EOS in generation_config.json and licence on the hub, mask id Dream's; {_TOY}",
+        ),
+        Release(
+            "Zigeng/dParallel_Dream_7B_Instruct",
+            _7B,
+            True,
+            "MIT",
+            "blocks of 32, entropy at most 0.5 (czg1225/dParallel Dream/generate.py)",
+            f"ids are Dream's; licence of the repository; its modelling file is Fast-dLLM's, byte for byte; {_TOY}",
+        ),
+        Release(
+            "Dream-org/Dream-Coder-v0-Base-7B",
+            _7B,
+            False,
+            "Apache-2.0",
+            _entropy(0.2, "DreamLM/Dream-Coder base/eval_code_base.sh", 0.9),
+            "ids are Dream's; licence of the repository; logits of its own modelling file",
+        ),
+        Release(
+            "Dream-org/Dream-Coder-v0-Instruct-7B",
+            _7B,
+            True,
+            "Apache-2.0",
+            _entropy(0.1, "DreamLM/Dream-Coder README.md; the eos_penalty of its demos is not here"),
+            "licence on the hub, ids and sizes in a copy of its configuration there; logits of its own modelling file",
+        ),
+        Release(
+            "apple/DiffuCoder-7B-Base",
+            _7B,
+            False,
+            "apple-amlr",
+            _entropy(0.2, "apple/ml-diffucoder README.md"),
+            _DIFFUCODER,
+        ),
+        Release(
+            "apple/DiffuCoder-7B-Instruct",
+            _7B,
+            True,
+            "apple-amlr",
+            _entropy(0.3, "apple/ml-diffucoder inference_demo.py"),
+            _DIFFUCODER,
+        ),
+        Release(
+            "apple/DiffuCoder-7B-cpGRPO",
+            _7B,
+            True,
+            "apple-amlr",
+            _entropy(0.4, "apple/ml-diffucoder README.md"),
+            _DIFFUCODER,
+        ),
     ),
 )

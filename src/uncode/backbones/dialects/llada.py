@@ -1,11 +1,12 @@
-"""LLaDA-8B and LLaDA-1.5: plain positions, every output predicts its own position."""
+"""LLaDA-8B, LLaDA-1.5 and what was made of them: plain positions, every output predicts its own position."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ..transformer.network import Shape
-from .dialect import Config, Dialect, Release, demand, number
+from .dialect import COMPARED, Config, Dialect, Release, demand, number
 
 _8B = Shape(4096, 32, 32, 32, 12288, 126464, theta=500000.0, eps=1e-5, context=4096)
 
@@ -76,6 +77,9 @@ def config_of(shape: Shape) -> dict[str, Any]:
     }
 
 
+_LLADA = "blocks of 32, the most probable first, one token a forward (ML-GSAI/LLaDA generate.py)"
+_IDS = "mask id in the same file, licence on the hub; the decoder token for token on toy networks"
+
 LLADA = Dialect(
     model_type="llada",
     shift=0,
@@ -98,9 +102,59 @@ LLADA = Dialect(
     end_of_turn="<|eot_id|>",
     template=_TEMPLATE,
     ids={"mask": 126336, "eos": 126081, "turn": 126348},
+    text_vocab_key="llm_vocab_size",
+    checked=COMPARED,
     releases=(
-        Release("GSAI-ML/LLaDA-8B-Base", _8B, chat=False),
-        Release("GSAI-ML/LLaDA-8B-Instruct", _8B, chat=True),
-        Release("GSAI-ML/LLaDA-1.5", _8B, chat=True),
+        Release("GSAI-ML/LLaDA-8B-Base", _8B, False, "MIT", _LLADA, _IDS),
+        Release("GSAI-ML/LLaDA-8B-Instruct", _8B, True, "MIT", _LLADA, _IDS),
+        Release("GSAI-ML/LLaDA-1.5", _8B, True, "MIT", _LLADA, _IDS),
+        Release(
+            "d3LLM/d3LLM_LLaDA",
+            _8B,
+            True,
+            "Apache-2.0",
+            "overlapping blocks of 32, the next opens at a tenth; entropy at most 0.5 (hao-ai-lab/d3LLM "
+            "chat/chat_d3llm_llada.py); its own KV cache is not here",
+            "mask id in the same file, licence on the hub; the decoder token for token on toy networks",
+        ),
+        Release(
+            "Zigeng/dParallel-LLaDA-8B-instruct",
+            _8B,
+            True,
+            "MIT",
+            "blocks of 32, entropy at most 0.5 (czg1225/dParallel LLaDA/generate.py)",
+            "mask id in the same file, licence of the repository; its modelling file is Fast-dLLM's, byte for byte; "
+            "the decoder token for token on toy networks",
+        ),
     ),
 )
+
+_8B_WITH_IMAGES = replace(_8B, vocab=134656)
+_MMADA = (
+    "blocks of 128, the most probable first, one token a forward, temperature 1 (Gen-Verse/MMaDA generate.py)",
+    "mask id and template in the same file, model_type in models/modeling_mmada.py, licence of the repository; sizes "
+    "and the number of text tokens in the configuration of tyfeld/MMaDA-Parallel-M on the hub, not verified for this "
+    "release",
+)
+
+
+def _mmada_shape(config: Config) -> Shape:
+    number(config, LLADA.text_vocab_key)  # which of its tokens are text must be known
+    return _shape(config)
+
+
+MMADA = replace(
+    LLADA,
+    model_type="mmada",
+    shape=_mmada_shape,
+    template=_TEMPLATE.replace("<|end_header_id|>\n\n", "<|end_header_id|>\n").replace(
+        "<|end_header_id|>\\n\\n", "<|end_header_id|>\\n"
+    ),
+    replaces_template=True,
+    checked=f"{COMPARED.replace('NVlabs/Fast-dLLM', 'Gen-Verse/MMaDA')}; text only: image tokens are never written",
+    releases=(
+        Release("Gen-Verse/MMaDA-8B-Base", _8B_WITH_IMAGES, True, "MIT", *_MMADA),
+        Release("Gen-Verse/MMaDA-8B-MixCoT", _8B_WITH_IMAGES, True, "MIT", *_MMADA),
+    ),
+)
+"""MMaDA: LLaDA-8B with tokens for images behind those for text, and one newline in its headers."""

@@ -8,10 +8,10 @@ from .dialect import Config, Dialect
 from .dream import DREAM
 from .fast_dllm import FAST_DLLM_V2
 from .illada import ILLADA, STABLE_DIFFCODER
-from .llada import LLADA
+from .llada import LLADA, MMADA
 from .sdar import DREAM_REASONER, SDAR
 
-DIALECTS = (LLADA, DREAM, ILLADA, STABLE_DIFFCODER, SDAR, DREAM_REASONER, FAST_DLLM_V2, A2D_QWEN3, A2D_QWEN2)
+DIALECTS = (LLADA, DREAM, MMADA, ILLADA, STABLE_DIFFCODER, SDAR, DREAM_REASONER, FAST_DLLM_V2, A2D_QWEN3, A2D_QWEN2)
 
 
 def is_dialect(config: Config) -> bool:
@@ -19,27 +19,54 @@ def is_dialect(config: Config) -> bool:
     return any(dialect.speaks(config) for dialect in DIALECTS)
 
 
+def named_dialect(config: Config, where: object) -> Dialect | None:
+    """The dialect of a configuration, by its `model_type` and class."""
+    specific_first = sorted(DIALECTS, key=lambda each: not each.architecture)
+    found = next((dialect for dialect in specific_first if dialect.speaks(config)), None)
+    if found is not None:
+        _refuse_experts(config, where)
+    return found
+
+
 def dialect_of(config: Config, where: object) -> Dialect | None:
     """The dialect a configuration speaks, None for a masked LM of transformers, an error for anything else."""
-    kind, classes = config.get("model_type"), config.get("architectures") or []
-    mixed = config.get("num_experts") or "moe" in f"{kind} {classes}".casefold()
-    experts = f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it."
-    for dialect in sorted(DIALECTS, key=lambda each: not each.architecture):  # the more specific first
-        if dialect.speaks(config):
-            require(not mixed, experts)
-            return dialect
-    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
-
-    if kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        return None
-    require(not mixed, experts)
+    kind, dialect = config.get("model_type"), named_dialect(config, where)
+    if dialect is not None or is_masked_lm(kind):
+        return dialect
+    _refuse_experts(config, where)
     if not kind:
         raise UncodeError(without_model_type(config, where))
+    if config.get("auto_map"):
+        raise UncodeError(
+            f"'{where}' is a '{kind}' model with code of its own, which uncode does not run: load it with transformers "
+            "yourself, and pass it to uncode.wrap(model, tokenizer)."
+        )
     known = ", ".join(dialect.family for dialect in DIALECTS)
     raise UncodeError(
         f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads {known} "
         "and what transformers' AutoModelForMaskedLM knows."
     )
+
+
+def is_masked_lm(kind: object) -> bool:
+    """Whether transformers has a masked LM of this `model_type`, of its own or registered by the caller."""
+    from transformers import MODEL_FOR_MASKED_LM_MAPPING, AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    if kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        return True
+    try:
+        return type(AutoConfig.for_model(str(kind))) in MODEL_FOR_MASKED_LM_MAPPING
+    except Exception:  # no such type, or a configuration that needs more than its name
+        return False
+
+
+def _refuse_experts(config: Config, where: object) -> None:
+    mixed = (
+        config.get("num_experts")
+        or "moe" in f"{config.get('model_type')} {config.get('architectures') or []}".casefold()
+    )
+    require(not mixed, f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it.")
 
 
 def without_model_type(config: Config, where: object) -> str:

@@ -36,11 +36,13 @@ SDAR = like_llama(
     "sdar",
     _shape,
     _IDS,
+    "logits within 1e-5 of its published modelling code, and the tokens of its generate.py, on five small random "
+    "checkpoints",
     (
         Release("JetLM/SDAR-1.7B-Chat", _1_7B, chat=True),
         Release("JetLM/SDAR-4B-Chat", _4B, chat=True),
         Release("JetLM/SDAR-8B-Chat", _8B, chat=True),
-        Release("JetLM/SDAR-8B-Chat-b32", replace(_8B, block_length=32), chat=True),
+        Release("JetLM/SDAR-8B-Chat-b32", replace(_8B, block_length=32), chat=True, licence="apache-2.0"),
         Release("Gen-Verse/TraDo-4B-Instruct", _4B, chat=True),
         Release("Gen-Verse/TraDo-8B-Instruct", _8B, chat=True),
         Release("Gen-Verse/TraDo-8B-Thinking", _8B, chat=True),
@@ -53,6 +55,7 @@ DREAM_REASONER = like_llama(
     "Dream",
     _reasoner_shape,
     _IDS,
+    "logits within 1e-5 of transformers' Qwen3 with a block-causal mask; its own modelling code was not at hand",
     (Release("Dream-org/DreamReasoner-8B", replace(_8B, block_length=32), chat=True),),
     end_of_turn="<|im_end|>",
     template=CHATML,

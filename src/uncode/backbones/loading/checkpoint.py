@@ -7,8 +7,10 @@ the weights of a large model would stand there twice.
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -21,10 +23,11 @@ from torch import Tensor, nn
 from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
 from ...util.progress import reading_bar
+from ..transformer.quantized import QuantizedLinear
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
-_READ_BYTES = 1 << 24
+_READ_BYTES, _READERS = 1 << 22, 4
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -183,38 +186,53 @@ def fill(
     device_of: Callable[[str], torch.device],
     dtype: torch.dtype,
 ) -> None:
-    """Give every parameter its memory and its numbers, one after the other."""
-    parameters = dict(network.named_parameters())
-    total = sum(entries[published(name)].bytes for name in parameters)
-    done = 0
+    """Give every parameter its memory and its numbers, one after the other. A matrix that is to be packed is packed as
+    soon as it was read, so at most one is held in `dtype`."""
+    found = {name: entries[published(name)] for name, _ in network.named_parameters()}
+    total, done = sum(entry.bytes for entry in found.values()), 0
     with reading_bar("loading") as on_bytes:
-        for name in parameters:
-            entry = entries[published(name)]
-            tensor = empty_tensor(entry.shape, dtype, device_of(name))
+
+        def read(entry: StoredTensor, device: torch.device) -> Tensor:
+            nonlocal done
+            tensor = empty_tensor(entry.shape, dtype, device)
             for count in _read(entry, tensor.view(-1)):
                 done += count
                 on_bytes(done, total)
-            assign(network, name, tensor)
+            return tensor
+
+        for name, entry in found.items():
+            assign(network, name, read(entry, device_of(name)))
 
 
 def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
-    """Copy a tensor from its file, piece by piece; yields the bytes of each."""
-    piece = bytearray(min(_READ_BYTES, entry.bytes))
-    numbers = torch.frombuffer(piece, dtype=entry.dtype) if piece else flat
-    at = 0
-    with entry.file.open("rb") as stored:
-        stored.seek(entry.start)
-        while at < len(flat):
-            count = min(len(numbers), len(flat) - at)
-            got = stored.readinto(memoryview(piece)[: count * entry.dtype.itemsize])
-            require(got == count * entry.dtype.itemsize, f"'{entry.file}' became shorter while it was read.")
-            flat[at : at + count] = numbers[:count]
-            at += count
-            yield got
+    """Copy a tensor from its file in pieces; yields the bytes of each. While one thread copies, others read."""
+    own, count = threading.local(), _READ_BYTES // entry.dtype.itemsize
+
+    def copy(at: int) -> int:
+        if not hasattr(own, "numbers"):
+            own.numbers = empty_tensor((min(count, len(flat)),), entry.dtype, torch.device("cpu"))
+            if flat.is_cuda:  # pinned memory is copied to a GPU without a detour
+                own.numbers = own.numbers.pin_memory()
+        part = flat[at : at + count]
+        numbers = own.numbers[: len(part)]
+        with entry.file.open("rb") as stored:
+            stored.seek(entry.start + at * entry.dtype.itemsize)
+            got = stored.readinto(memoryview(numbers.view(torch.uint8).numpy()))
+        require(got == numbers.nbytes, f"'{entry.file}' became shorter while it was read.")
+        part.copy_(numbers)
+        return got
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(copy, range(0, len(flat), count))
 
 
 def assign(network: nn.Module, name: str, tensor: Tensor) -> None:
-    """Replace a parameter by a tensor, in every module that shares it."""
+    """Replace a parameter by a tensor, in every module that shares it. The weight of a quantised map is packed."""
+    owner, _, part = name.rpartition(".")
+    quantized = network.get_submodule(owner)
+    if isinstance(quantized, QuantizedLinear) and part == "weight":
+        quantized.store(tensor)
+        return
     old = network.get_parameter(name)
     new = nn.Parameter(tensor, requires_grad=False)
     for module in network.modules():

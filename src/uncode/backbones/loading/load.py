@@ -20,14 +20,15 @@ from ...models.names import check_folder, check_name
 from ...util.fetch import is_offline
 from ..denoiser import TransformerDenoiser
 from ..dialects.dialect import Config, Dialect
-from ..dialects.registry import dialect_of
+from ..dialects.registry import dialect_of, is_masked_lm, named_dialect
 from ..toy import toy
 from ..transformer.network import Transformer
+from ..transformer.quantized import format_of
 from . import hub
 from .checkpoint import assign, check_dtypes, check_shapes, fill, read_headers, read_json, usual_dtype
 from .device import Device, Dtype, parse_device, parse_dtype
 from .device_map import DeviceMap, Placement
-from .memory import announce, check_memory
+from .memory import ModelSize, announce, check_memory
 from .tokenizer import check_vocab, id_of, tokenizer_of
 
 MAX_CONTEXTS = 16
@@ -47,6 +48,7 @@ def load(
     *,
     device: Device = None,
     dtype: Dtype = None,
+    weights: str | None = None,
     device_map: DeviceMap | None = None,
     revision: str | None = None,
     token: str | None = None,
@@ -54,6 +56,7 @@ def load(
     """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
+    `weights` packs the layers' matrices of LLaDA and Dream while they are read: "fp8", "int8" or "int4".
     `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
     hub's. No code from a checkpoint is run and no pickle is read.
     """
@@ -62,12 +65,14 @@ def load(
     for option, value in texts.items():
         require(value is None or isinstance(value, str), f"{option} must be a text, not {shown(value)}.")
     if str(name) == "toy":
-        given = any(option is not None for option in (device, dtype, device_map, revision, token))
+        given = any(option is not None for option in (device, dtype, weights, device_map, revision, token))
         require(not given, "the toy model takes no options: it runs on the CPU in float32.")
         return toy()
     require(device is None or device_map is None, "give a device or a device_map, not both.")
     chosen, kind = parse_device(device), parse_dtype(dtype)
-    folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind)
+    if weights is not None:
+        format_of(weights)
+    folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind, weights)
     config = _config(folder) | {"_name_or_path": about["model"]}
     dialect = dialect_of(config, about["model"])
     tokenizer = tokenizer_of(folder, general=dialect is None)
@@ -75,18 +80,25 @@ def load(
         about["tokenizer"] = fingerprint(tokenizer)
     own = _own_table(folder, config, dialect, tokenizer, is_from_hub="revision" in about)
     if dialect is not None:
-        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, about, chosen, kind, device_map)
+        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, about, chosen, kind, weights, device_map)
     else:
+        require(weights is None, "`weights=` is for LLaDA and Dream: load this model without.")
         require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
         from ..masked_lm import read
 
         denoiser = read(folder, tokenizer, chosen, kind, about)
     denoiser.frequency, denoiser.released_table = own
+    denoiser.samplers = sampler_files(str(name))
     return denoiser
 
 
 def _find(
-    name: str, revision: str | None, token: str | None, device: torch.device | None, dtype: torch.dtype | None
+    name: str,
+    revision: str | None,
+    token: str | None,
+    device: torch.device | None,
+    dtype: torch.dtype | None,
+    weights: str | None,
 ) -> tuple[Path, dict[str, Any]]:
     """The folder that a name stands for, and what a trace says about where it came from.
 
@@ -101,7 +113,7 @@ def _find(
     config = _config(model.config().parent)
     dialect = dialect_of(config, name)
     if dialect is not None and device is not None:
-        check_memory(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
+        check_memory(name, ModelSize.of(dialect.shape(config), dtype or torch.bfloat16, weights), device)
     folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
 
@@ -158,6 +170,7 @@ def _read(
     about: dict[str, Any],
     device: torch.device,
     dtype: torch.dtype | None,
+    weights: str | None,
     device_map: DeviceMap | None,
 ) -> TransformerDenoiser:
     """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
@@ -166,11 +179,13 @@ def _read(
     check_dtypes(entries)
     if tokenizer is not None:
         check_vocab(tokenizer, network.shape.vocab, folder)
-    mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or usual_dtype(entries, device)
+    if weights is not None:
+        network.quantize(weights)
     placed = None if device_map is None else Placement(network, device_map, dtype)
     devices = [device] if placed is None else placed.devices
-    announce(about["model"], network.shape.parameters, dtype, *devices)
+    announce(about["model"], ModelSize.of(network.shape, dtype, weights), *devices)
     fill(network, entries, dialect.published, (lambda _: device) if placed is None else placed.device_of, dtype)
     if placed is not None:
         placed.attach()
@@ -178,8 +193,27 @@ def _read(
         network.fuse()
         if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
             torch.cuda.empty_cache()
-    denoiser = TransformerDenoiser(network, dialect, mask_id=mask_id, eos_ids=eos_ids, tokenizer=tokenizer, about=about)
-    denoiser.samplers, denoiser.is_mask_assumed = sampler_files(str(folder)), not says_mask(config, tokenizer)
+    return _denoiser(network, dialect, config, ids, tokenizer, about)
+
+
+def _denoiser(
+    network: Transformer,
+    dialect: Dialect,
+    config: Config,
+    ids: tuple[int, tuple[int, ...]],
+    tokenizer: Any,
+    about: dict[str, Any],
+) -> TransformerDenoiser:
+    denoiser = TransformerDenoiser(
+        network,
+        dialect,
+        mask_id=ids[0],
+        eos_ids=ids[1],
+        text_vocab=dialect.text_vocab(config, network.shape.vocab),
+        tokenizer=tokenizer,
+        about=about,
+    )
+    denoiser.is_mask_assumed = not says_mask(config, tokenizer)
     return denoiser
 
 
@@ -203,11 +237,10 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
             f"config.json names no mask_token_id, and token {mask_id} of the tokenizer is '{token}': add the right id "
             f"({mask_id} is from {dialect.mask_source or 'us'}).",
         )
-        turn = id_of(tokenizer, dialect.end_of_turn)
-        if turn is not None:
-            eos_ids = tuple(dict.fromkeys((*eos_ids, turn)))
-            if not tokenizer.chat_template and dialect.template:
-                tokenizer.chat_template = dialect.template
+        turn, *others = (id_of(tokenizer, token) for token in (dialect.end_of_turn, *dialect.end_tokens))
+        eos_ids = tuple(dict.fromkeys((*eos_ids, *(i for i in (turn, *others) if i is not None))))
+        if turn is not None and (dialect.replaces_template or not tokenizer.chat_template):
+            tokenizer.chat_template = dialect.template
     require(
         all(0 <= i < vocab for i in (mask_id, *eos_ids)),
         f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
@@ -222,7 +255,10 @@ def says_mask(config: Config, tokenizer: Any) -> bool:
 
 @checks_arguments()
 def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Denoiser:
-    """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
+    """A model already in memory as a denoiser: LLaDA or Dream in the published class, or any masked LM by its class.
+
+    The class of a masked LM is called `...MaskedLM`, or transformers knows its `model_type`. Where it does not, one
+    forward checks that a position sees what follows it.
 
     A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the
     dialect's chat template if it has none.
@@ -240,18 +276,28 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     if tokenizer is not None:
         about["tokenizer"] = fingerprint(tokenizer)
     values: dict[str, Any] = config.to_dict() if hasattr(config, "to_dict") else vars(config)
-    dialect = dialect_of(values, type(model).__name__)
+    kind = type(model).__name__
+    dialect = named_dialect(values, kind)
     if dialect is not None:
         return _adopt(
             model, dialect, values if mask_id is None else values | {"mask_token_id": mask_id}, tokenizer, about
         )
+    is_known = is_masked_lm(values.get("model_type"))
+    if not is_known and "MaskedLM" not in kind:
+        dialect_of({**values, "auto_map": None}, kind)  # the error for what it is instead
     require(
-        "MaskedLM" in type(model).__name__ or getattr(model, "get_output_embeddings", lambda: None)() is not None,
-        f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
+        "MaskedLM" in kind or getattr(model, "get_output_embeddings", lambda: None)() is not None,
+        f"{kind} has no language model head: load it with AutoModelForMaskedLM.",
     )
     from ..masked_lm import MaskedLMDenoiser
 
-    return MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
+    denoiser = MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
+    require(
+        is_known or denoiser.sees_what_follows,
+        f"{kind} does not see what follows a position, so it cannot fill masks in any order: it is no masked language "
+        "model.",
+    )
+    return denoiser
 
 
 def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
@@ -260,9 +306,8 @@ def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: 
     check_shapes({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
-    mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
-    denoiser = TransformerDenoiser(network, dialect, mask_id=mask_id, eos_ids=eos_ids, tokenizer=tokenizer, about=about)
-    denoiser.is_mask_assumed = not says_mask(config, tokenizer)
+    ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    denoiser = _denoiser(network, dialect, config, ids, tokenizer, about)
     denoiser.released_table = _released_name(dialect, network.shape.vocab)
     denoiser.frequency = find_released(denoiser.released_table, fetches=False) if denoiser.released_table else None
     return denoiser

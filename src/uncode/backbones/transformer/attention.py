@@ -34,7 +34,7 @@ def rope_and_cache_qkv(
     split = qkv.view(*qkv.shape[:2], heads + 2 * key_heads, -1)
     rotated, values = (part.transpose(1, 2) for part in (split[:, :, :-key_heads], split[:, :, -key_heads:]))
     if use_triton(qkv):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         pointwise_triton.rope_and_cache(qkv, heads, key_heads, rope, cache, norm)
     else:
@@ -50,7 +50,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     `mask` `[B, 1, 1 or T, L]` is true where a key may be seen; each query sees at least one.
     """
     if _is_kernel_shape(q, k, v, mask):
-        from . import attention_triton
+        from .kernels import attention_triton
 
         return attention_triton.flash_attention(q, k, v, mask)
     grouped = q.shape[1] != k.shape[1]

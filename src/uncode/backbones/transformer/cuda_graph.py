@@ -34,32 +34,54 @@ class ForwardInputs(NamedTuple):
     """`[B or 1, W]`: the computed columns whose logits are asked for; None where all are."""
 
     @property
-    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
-        return tuple(None if tensor is None else tuple(tensor.shape) for tensor in self)
-
-    def clone(self) -> ForwardInputs:
-        return ForwardInputs._make(None if tensor is None else tensor.clone() for tensor in self)
-
-    def fits(self, other: ForwardInputs) -> bool:
-        """Whether the other's tensors have the shapes of these, or fewer rows."""
-        mine, theirs = len(self.tokens), len(other.tokens)
-
-        def fits_in(own: Tensor | None, given: Tensor | None) -> bool:
-            if own is None or given is None:
-                return own is given
-            by_row = own.dim() > 1 and len(own) == mine and len(given) == theirs
-            return own.shape == given.shape or (by_row and own.shape[1:] == given.shape[1:])
-
-        return mine >= theirs and all(map(fits_in, self, other))
-
-    def copy_from(self, other: ForwardInputs) -> None:
-        """Copy the other's tensors into the first rows of these."""
-        for mine, theirs in zip(self, other, strict=True):
-            if mine is not None and theirs is not None:
-                mine[: len(theirs)].copy_(theirs)
+    def computed(self) -> int:
+        """Tokens that are computed."""
+        return self.tokens.numel()
 
 
-Forward = Callable[[ForwardInputs], Tensor]
+class WindowInputs(NamedTuple):
+    """All that a forward over windows reads whose place is known on the device (see :mod:`.windows`)."""
+
+    tokens: Tensor
+    """The whole canvas, `[B, L]`."""
+    window: Tensor
+    """`[B, 2]`: the column at which each row's window starts, and the one at which it stops."""
+    wanted: Tensor
+    """`[B, W]`: the columns whose logits are asked for."""
+    offsets: Tensor
+    """`[T]`: 0, 1, ..., one for each column that is computed of a row."""
+    first: Tensor
+    """`[B, 1]`: each row's first valid column."""
+    valid: Tensor | None
+    """`[B, L]`; None where all columns are."""
+
+    @property
+    def computed(self) -> int:
+        """Tokens that are computed."""
+        return len(self.tokens) * len(self.offsets)
+
+
+Inputs = ForwardInputs | WindowInputs
+
+
+def shapes_of(inputs: Inputs) -> tuple[tuple[int, ...] | None, ...]:
+    return tuple(None if tensor is None else tuple(tensor.shape) for tensor in inputs)
+
+
+def fits(inputs: Inputs, other: Inputs) -> bool:
+    """Whether the other's tensors have the shapes of these, or fewer rows."""
+    mine, theirs = len(inputs.tokens), len(other.tokens)
+
+    def fits_in(own: Tensor | None, given: Tensor | None) -> bool:
+        if own is None or given is None:
+            return own is given
+        by_row = own.dim() > 1 and len(own) == mine and len(given) == theirs
+        return own.shape == given.shape or (by_row and own.shape[1:] == given.shape[1:])
+
+    return type(inputs) is type(other) and mine >= theirs and all(map(fits_in, inputs, other))
+
+
+Forward = Callable[[Any], Tensor]
 Pool = Any
 """The memory that captures share: torch.cuda.graph_pool_handle(), or None."""
 
@@ -67,8 +89,8 @@ Pool = Any
 class CapturedForward:
     """One captured forward. Its logits are valid until the next replay."""
 
-    def __init__(self, forward: Forward, inputs: ForwardInputs, pool: Pool) -> None:
-        self.inputs, self.last = inputs.clone(), inputs.cos
+    def __init__(self, forward: Forward, inputs: Inputs, pool: Pool) -> None:
+        self.inputs, self.last = type(inputs)._make(None if t is None else t.clone() for t in inputs), inputs
         self.capture(forward, pool)
 
     def capture(self, forward: Forward, pool: Pool) -> None:
@@ -91,23 +113,22 @@ class CapturedForward:
     def replay(self) -> None:
         self.graph.replay()
 
-    def __call__(self, inputs: ForwardInputs) -> Tensor:
-        if self.last is inputs.cos:  # the same pass as a step before: only the tokens have changed
-            self.inputs.tokens[: len(inputs.tokens)].copy_(inputs.tokens)
-        else:
-            self.inputs.copy_from(inputs)
-            self.last = inputs.cos
+    def __call__(self, inputs: Inputs) -> Tensor:
+        for mine, now, last in zip(self.inputs, inputs, self.last, strict=True):
+            if mine is not None and now is not None and (now is not last or now is inputs.tokens):
+                mine[: len(now)].copy_(now)  # the tokens are written in place; another tensor as before is as it was
+        self.last = inputs
         self.replay()
         return self.logits[: len(inputs.tokens)]
 
     def can_run(self, rows: int) -> bool:
         """Whether it can be replayed with so many rows at hardly any cost."""
-        own = self.inputs.tokens
-        return rows == len(own) or (rows < len(own) < 2 * rows and own.numel() <= MAX_PADDED_TOKENS)
+        own = len(self.inputs.tokens)
+        return rows == own or (rows < own < 2 * rows and self.inputs.computed <= MAX_PADDED_TOKENS)
 
-    def can_serve(self, inputs: ForwardInputs) -> bool:
+    def can_serve(self, inputs: Inputs) -> bool:
         """Whether its replay computes the forward of `inputs`."""
-        return self.can_run(len(inputs.tokens)) and self.inputs.fits(inputs)
+        return self.can_run(len(inputs.tokens)) and fits(self.inputs, inputs)
 
 
 _CAPTURING = Lock()
@@ -145,7 +166,7 @@ class GraphCache:
     """
 
     def __init__(
-        self, graph: Callable[[Forward, ForwardInputs, Pool], CapturedForward] = CapturedForward, is_on: bool = True
+        self, graph: Callable[[Forward, Inputs, Pool], CapturedForward] = CapturedForward, is_on: bool = True
     ) -> None:
         self.graph, self.is_on = graph, is_on
         """Forwards stay plain where it is off: without a CUDA device, or without memory for a capture."""
@@ -163,12 +184,13 @@ class GraphCache:
         if not self.graphs:
             self.pool = None  # a pool without graphs cannot be used again
 
-    def __call__(self, forward: Forward, inputs: ForwardInputs) -> Tensor:
-        if not self.is_on or inputs.tokens.numel() > MAX_TOKENS:
+    def __call__(self, forward: Forward, inputs: Inputs) -> Tensor:
+        if not self.is_on or inputs.computed > MAX_TOKENS:
             return forward(inputs)
         found = [graph for graph in self.graphs if graph.can_serve(inputs)]
-        if not found and inputs.shapes not in self.seen:
-            self.seen.add(inputs.shapes)
+        shapes = shapes_of(inputs)
+        if not found and shapes not in self.seen:
+            self.seen.add(shapes)
             return forward(inputs)  # which also warms up kernels, outside of any graph
         if not found:
             try:
@@ -179,7 +201,7 @@ class GraphCache:
                 return forward(inputs)
         return min(found, key=lambda graph: len(graph.inputs.tokens))(inputs)
 
-    def _captured(self, forward: Forward, inputs: ForwardInputs) -> CapturedForward:
+    def _captured(self, forward: Forward, inputs: Inputs) -> CapturedForward:
         if self.pool is None and inputs.tokens.is_cuda:  # which all of them share: one is replayed at a time
             self.pool = torch.cuda.graph_pool_handle()
         graph = self.graph(forward, inputs, self.pool)

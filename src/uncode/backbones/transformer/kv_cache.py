@@ -1,6 +1,6 @@
 """The KV cache: rotated keys and values of every layer, written in place.
 
-On a CPU :meth:`LayerCache.write` writes it; on a GPU the RoPE kernel does (`pointwise_triton.rope_and_cache`).
+On a CPU :meth:`LayerCache.write` writes it; on a GPU the RoPE kernel does (`kernels.pointwise_triton.rope_and_cache`).
 
 A buffer has one column more than the canvas, `[B, key heads, L + 1, d]`. With a shifted window a forward computes one
 column whose keys are never read; it writes them to that spare column, so that no kernel needs a branch. Rows that have
@@ -86,6 +86,16 @@ class KVCache:
         """Buffers for another number of columns, without content."""
         self.length, self.buffers, self.capacity = length, [[] for _ in self.buffers], 0
 
+    def clear(self) -> None:
+        """Nothing is kept, and the buffers stay where they are."""
+        for pair in self.buffers:
+            for buffer in pair:
+                buffer.zero_()
+
+    @property
+    def bytes(self) -> int:
+        return sum(buffer.nbytes for pair in self.buffers for buffer in pair)
+
     def copy_to(self, other: KVCache, rows: Tensor) -> None:
         """The first entries of this cache become `rows` of the other."""
         for mine, theirs in zip(self.buffers, other.buffers, strict=True):
@@ -97,11 +107,6 @@ class KVCache:
         for layer, theirs in zip(self.layers(rows), other.buffers, strict=True):
             for source, target in zip(theirs, layer.allocated(theirs[0]), strict=True):
                 target[: len(rows)] = source[rows.to(source.device)]
-
-    @property
-    def is_allocated(self) -> bool:
-        """Whether a forward has written to it."""
-        return all(self.buffers)
 
     def add(self, rows: int, left: int, right: int) -> bool:
         """Make room for more rows and columns; negative numbers drop columns. Returns whether the buffers moved."""
@@ -116,20 +121,12 @@ class KVCache:
         return moves
 
     def keep(self, rows: Tensor) -> None:
-        """Only these rows stay, moved to the front."""
-        for pair in self.buffers:
-            for buffer in pair:
-                _move_to_front(buffer, rows)
+        """Only these rows stay, in this order. Of gigabytes, only the rows that move are copied; to know which, a GPU
+        syncs."""
+        moves = [(to, source) for to, source in enumerate(rows.tolist()) if to != source]
+        buffers = [buffer for pair in self.buffers for buffer in pair if moves]
+        moved = {device: torch.tensor(moves, device=device).unbind(-1) for device in {b.device for b in buffers}}
+        for buffer in buffers:
+            to, source = moved[buffer.device]
+            buffer[to] = buffer[source]
         self.rows = len(rows)
-
-
-def _move_to_front(buffer: Tensor, rows: Tensor) -> None:
-    """Rows of a buffer become its first rows. On a CPU only those that move are copied, once; to know which, a GPU
-    would have to sync."""
-    sources = rows.tolist() if buffer.device.type == rows.device.type == "cpu" else []
-    if not sources or sources != sorted(sources):
-        buffer[: len(rows)] = buffer[rows.to(buffer.device)]
-        return
-    for to, source in enumerate(sources):
-        if to != source:
-            buffer[to] = buffer[source]  # from back to front: what it overwrites has left or moved already

@@ -1,14 +1,15 @@
 """The matrices of a layer, and their products: by torch, or by Triton kernels where few tokens meet a large matrix on
 a GPU.
 
-With few tokens a product is limited by reading its weights. The kernels of :mod:`.linear_triton` read them at the
-memory's speed; torch's do not for all shapes.
+With few tokens a product is limited by reading its weights. The kernels of :mod:`.kernels.linear_triton` read them at
+the memory's speed; torch's do not for all shapes.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from math import prod
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +30,17 @@ CAPABILITY = 9
 
 MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
+
+
+class Norm(Protocol):
+    """The norm of a residual stream before a product."""
+
+    @property
+    def weight(self) -> Tensor: ...
+    @property
+    def eps(self) -> float: ...
+    def __call__(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and its norm."""
 
 
 class Matrix:
@@ -57,12 +69,22 @@ class Matrix:
         """`silu(gate(h)) * up(h)`, of the maps gate and up."""
         return silu_mul(self.product(h))
 
+    def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and the product of its norm. A format may fuse the norm with what it does to activations."""
+        x, h = norm(x, delta)
+        return x, self.product(h)
+
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and SwiGLU of its norm."""
+        x, h = norm(x, delta)
+        return x, self.swiglu(h)
+
     def split_k(self, h: Tensor) -> Tensor:
         """The output of a single map without bias. A skinny product is split along K: float32 partial sums
         `[SPLIT_K, *]`, which :func:`~uncode.backbones.transformer.pointwise.add_norm` adds up while it reads them."""
         (linear,) = self.linears
         if is_skinny(h, linear.weight):
-            from . import linear_triton
+            from .kernels import linear_triton
 
             return linear_triton.split_k(h, linear.weight)
         output: Tensor = linear(h)
@@ -95,14 +117,14 @@ class JoinedMatrix(Matrix):
         if torch.is_grad_enabled():
             return super().product(h)
         if is_skinny(h, self.weight):
-            from . import linear_triton
+            from .kernels import linear_triton
 
             return linear_triton.linear(h, self.weight, self.bias)
         return functional.linear(h, self.weight, self.bias)
 
     def swiglu(self, h: Tensor) -> Tensor:
         if is_skinny(h, self.weight):
-            from . import linear_triton
+            from .kernels import linear_triton
 
             return linear_triton.swiglu(h, self.weight)
         return super().swiglu(h)
@@ -138,11 +160,17 @@ def is_skinny(h: Tensor, weight: Tensor) -> bool:
     return divides and beside and h.numel() <= MAX_SKINNY_TOKENS * k and pays_on(h)
 
 
-def pays_on(x: Tensor) -> bool:
-    """Whether `x` is on a GPU, and of a dtype, for which our products and our attention were measured to be faster."""
-    return use_triton(x) and x.dtype in (torch.bfloat16, torch.float16) and _capability(x.device) == CAPABILITY
+def pays_on(x: Tensor, dtype: torch.dtype | None = None) -> bool:
+    """Whether `x` is on a GPU, and of a dtype, for which our products and our attention were measured to be faster.
+    `dtype` is given where `x` is quantised."""
+    return (
+        use_triton(x)
+        and (dtype or x.dtype) in (torch.bfloat16, torch.float16)
+        and capability(x.device)[0] == CAPABILITY
+    )
 
 
 @cache
-def _capability(device: torch.device) -> int:
-    return torch.cuda.get_device_capability(device)[0]
+def capability(device: torch.device) -> tuple[int, int]:
+    """The compute capability of a GPU, (9, 0) for Hopper."""
+    return torch.cuda.get_device_capability(device)

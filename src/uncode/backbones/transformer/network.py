@@ -9,17 +9,22 @@ next reader adds and normalises in one kernel. A split-K product can then leave 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from ...core.errors import require
 from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Matrix, join
 from .pointwise import QKNorm, Rope, add_norm, gather_columns
+from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
+
+PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
+"""A layer's matrices: what `quantize` packs."""
 
 
 @dataclass(frozen=True)
@@ -111,16 +116,16 @@ class Layer(nn.Module):
         queries, keys = shape.heads * shape.head_width, shape.key_heads * shape.head_width
         self.heads, self.key_heads, self.eps, self.has_qk_norm = shape.heads, shape.key_heads, shape.eps, shape.qk_norm
         self.attention_norm = RMSNorm(width, shape.eps)
-        self.q = Linear(width, queries, bias=bias)
-        self.k = Linear(width, keys, bias=bias)
-        self.v = Linear(width, keys, bias=bias)
+        self.q: nn.Linear = Linear(width, queries, bias=bias)
+        self.k: nn.Linear = Linear(width, keys, bias=bias)
+        self.v: nn.Linear = Linear(width, keys, bias=bias)
         if shape.qk_norm:
             self.q_norm, self.k_norm = HeadNorm(shape.head_width), HeadNorm(shape.head_width)
-        self.out = Linear(queries, width, bias=False)
+        self.out: nn.Linear = Linear(queries, width, bias=False)
         self.mlp_norm = RMSNorm(width, shape.eps)
-        self.gate = Linear(width, shape.hidden, bias=False)
-        self.up = Linear(width, shape.hidden, bias=False)
-        self.down = Linear(shape.hidden, width, bias=False)
+        self.gate: nn.Linear = Linear(width, shape.hidden, bias=False)
+        self.up: nn.Linear = Linear(width, shape.hidden, bias=False)
+        self.down: nn.Linear = Linear(shape.hidden, width, bias=False)
         self.store_as(Matrix)
 
     def forward(
@@ -138,23 +143,33 @@ class Layer(nn.Module):
         but only they go through the MLP.
         """
         qkv, out, gate_up, down = self.matrices
-        x, h = self.attention_norm(x, delta)
-        q, k, v = rope_and_cache_qkv(qkv.product(h), self.heads, self.key_heads, rope, cache, self._qk_norm)
+        x, projected = qkv.product_after(self.attention_norm, x, delta)
+        q, k, v = rope_and_cache_qkv(projected, self.heads, self.key_heads, rope, cache, self._qk_norm)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
             if mask is not None and mask.shape[2] > 1:
                 mask = gather_columns(mask, wanted)
-        x, h = self.mlp_norm(x, out.split_k(attention(q, k, v, mask)))
-        return x, down.split_k(gate_up.swiglu(h))
+        x, h = gate_up.swiglu_after(self.mlp_norm, x, out.split_k(attention(q, k, v, mask)))
+        return x, down.split_k(h)
 
     @property
     def _qk_norm(self) -> QKNorm | None:
         return QKNorm(self.q_norm.weight, self.k_norm.weight, self.eps) if self.has_qk_norm else None
 
     def store_as(self, kind: type[Matrix]) -> None:
-        """Choose the format of the weights: joined projections (`JoinedMatrix`), separate ones (`Matrix`), another."""
+        """Choose the format of the weights: joined projections (`JoinedMatrix`), separate ones (`Matrix`), another.
+        Packed projections stay packed."""
+        if isinstance(self.q, QuantizedLinear):
+            kind = QUANTIZED.get(kind, kind)
         qkv, gate_up = kind(self.q, self.k, self.v), kind(self.gate, self.up)
         self.matrices = LayerMatrices(qkv, kind(self.out), gate_up, kind(self.down))
+
+    def quantize(self, weights: WeightFormat) -> None:
+        """Pack the projections. They are joined afterwards if they were before."""
+        kind = type(self.matrices.qkv)
+        for name in PROJECTIONS:
+            setattr(self, name, QuantizedLinear(getattr(self, name), weights))
+        self.store_as(kind)
 
 
 class Transformer(nn.Module):
@@ -209,6 +224,35 @@ class Transformer(nn.Module):
         if not self.shape.tied:  # an embedding is read by rows
             join([self.head.weight])
 
+    @property
+    def weights(self) -> str | None:
+        """The format that the layers' projections are packed in; None where they are not."""
+        return next((module.format.name for module in self.modules() if isinstance(module, QuantizedLinear)), None)
+
+    def quantize(self, weights: str) -> None:
+        """Pack the layers' projections as fp8, int8 or int4, one matrix after the other. Embedding, norms and head keep
+        their dtype. A network on the meta device packs its weights when they are loaded."""
+        wanted = format_of(weights)
+        require(self.weights is None, f"the network has {self.weights} weights already: load it again for {weights}.")
+        for layer in self._own_layers:
+            layer.quantize(wanted)
+        self.requires_grad_(False)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Transformer:
+        require(
+            not requires_grad or self.weights is None,
+            f"a network with {self.weights} weights cannot be trained: load it without `weights=`.",
+        )
+        super().requires_grad_(requires_grad)
+        return self
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+        for module in self.modules():  # refused before a part is converted
+            if isinstance(module, QuantizedLinear):
+                module.check_keeps_dtype(fn, self.embed.weight)
+                break
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
     def separate_moved_layers(self) -> None:
         """One product for each projection again, in the layers that were moved or converted since they were fused."""
         for layer in self._own_layers:
@@ -218,3 +262,13 @@ class Transformer(nn.Module):
     @property
     def _own_layers(self) -> list[Layer]:
         return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+
+def bytes_of(shape: Shape, dtype: torch.dtype, weights: str | None = None) -> int:
+    """The memory of a network, with its projections packed as `weights` says. A network of one layer is made, without
+    numbers."""
+    one = Transformer(replace(shape, layers=1)).to(dtype)
+    if weights is not None:
+        one.quantize(weights)
+    whole, layer = (sum(t.nbytes for t in (*of.parameters(), *of.buffers())) for of in (one, one.layers))
+    return whole + (shape.layers - 1) * layer

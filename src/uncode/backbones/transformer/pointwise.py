@@ -26,7 +26,7 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tens
     On a GPU `delta` may be the partial sums of a split-K product, `[SPLIT_K, *]` in float32.
     """
     if use_triton(x):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         return pointwise_triton.add_norm(x, delta, weight, eps)
     x = x + delta
@@ -77,7 +77,7 @@ def gather_columns(x: Tensor, index: Tensor) -> Tensor:
 def silu_mul(gate_up: Tensor) -> Tensor:
     """`silu(gate) * up` of the fused projection `[..., 2 hidden]`."""
     if use_triton(gate_up):
-        from . import pointwise_triton
+        from .kernels import pointwise_triton
 
         return pointwise_triton.silu_mul(gate_up)
     gate, up = gate_up.chunk(2, -1)

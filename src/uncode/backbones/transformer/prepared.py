@@ -8,6 +8,7 @@ KV cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
@@ -52,6 +53,7 @@ class RowPositions:
         self.valid, self.valid_host = valid, valid.cpu().numpy()
         self.first = np.argmax(self.valid_host, 1)
         self.length = self.valid_host.shape[1]
+        self.first_columns = upload(self.first[:, None], valid.device)
         starts = self.first if self.first.any() else self.first[:1]
         positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         shape = network.shape
@@ -67,6 +69,7 @@ class RowPositions:
         index = upload(rows, self.valid.device)
         taken.valid, taken.valid_host = self.valid[index], self.valid_host[rows]
         taken.first, taken.origin = self.first[rows], self.origin[rows]
+        taken.first_columns = self.first_columns[index]
         taken.rope = tuple(t if len(t) == 1 else t[index] for t in self.rope)  # type: ignore[assignment]
         return taken
 
@@ -219,6 +222,13 @@ class WideRows:
     reuses: bool
     """Whether they attend to stored keys and values."""
 
+    @classmethod
+    def of(cls, rows: RowPositions, plan: Plan, group: Ints, shift: int) -> WideRows:
+        """Those rows of a plan."""
+        own = plan.take(group)
+        prepared = PreparedPass(rows.take(group), own, shift, is_cached=True, multiple=WIDE_MULTIPLE)
+        return cls(upload(group, rows.valid.device), prepared, own.reuse.width > 0)
+
 
 class PreparedPlan:
     """A plan on a GPU. Rows that refresh their KV cache have their own forwards: in a common one every row
@@ -231,21 +241,39 @@ class PreparedPlan:
     def __init__(self, rows: RowPositions, plan: Plan, shift: int, may_split: bool) -> None:
         self.plan, self.wide = plan, list[WideRows]()
         self.common: PreparedPass | None = None
-        is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not plan.window.mask(rows.length).all()
-        clipped = rows.clip(plan) if is_cached else plan
-        multiple = SLIDING_MULTIPLE if is_cached and plan.slides else 1
+        self.is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not plan.window.mask(rows.length).all()
+        clipped = rows.clip(plan) if self.is_cached else plan
+        multiple = SLIDING_MULTIPLE if self.is_cached and plan.slides is not None else 1
         widths = clipped.window.stop - clipped.window.start
-        groups = _wide_groups(widths) if is_cached and may_split else []
+        groups = _wide_groups(widths) if self.is_cached and may_split else []
         if not groups:
-            self.common = PreparedPass(rows, clipped, shift, is_cached, multiple=multiple)
+            self.common = PreparedPass(rows, clipped, shift, self.is_cached, multiple=multiple)
             return
         idle = np.concatenate(groups)
         if len(idle) < len(widths):
-            self.common = PreparedPass(rows, _without(clipped, idle, rows.length), shift, is_cached, idle, multiple)
-        for group in groups:
-            of, own = rows.take(group), clipped.take(group)
-            prepared = PreparedPass(of, own, shift, is_cached, multiple=WIDE_MULTIPLE)
-            self.wide.append(WideRows(upload(group, rows.valid.device), prepared, own.reuse.width > 0))
+            self.common = PreparedPass(
+                rows, _without(clipped, idle, rows.length), shift, self.is_cached, idle, multiple
+            )
+        self.wide = [WideRows.of(rows, clipped, group, shift) for group in groups]
+
+
+def refreshing_rows(rows: RowPositions, plan: Plan, shift: int) -> list[WideRows]:
+    """The rows of a plan that do not slide, in groups of similar width."""
+    assert plan.slides is not None
+    clipped = rows.clip(plan)
+    widths = clipped.window.stop - clipped.window.start
+    order = [int(row) for row in np.argsort(-widths, kind="stable") if not plan.slides[row]]
+    return [WideRows.of(rows, clipped, group, shift) for group in _groups(order, widths)]
+
+
+def _groups(order: Sequence[int], widths: Ints) -> list[Ints]:
+    """Rows in the order of their widths, in groups of similar width."""
+    groups: list[list[int]] = []
+    for row in order:
+        if not groups or widths[row] < MIN_SHARE_OF_WIDEST * widths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(row)
+    return [np.array(group) for group in groups]
 
 
 def _wide_groups(widths: Ints) -> list[Ints]:
@@ -254,14 +282,10 @@ def _wide_groups(widths: Ints) -> list[Ints]:
     wide = [row for row in order if widths[row] > max(2 * widths.min(), MIN_WIDE_COLUMNS)]
     if not wide and widths.max() > MIN_WIDE_COLUMNS and widths.min() < MIN_SHARE_OF_WIDEST * widths.max():
         wide = list(order)
-    groups: list[list[int]] = []
-    for row in wide:
-        if not groups or widths[row] < MIN_SHARE_OF_WIDEST * widths[groups[-1][0]]:
-            groups.append([])
-        groups[-1].append(int(row))
+    groups = _groups([int(row) for row in wide], widths)
     narrow = [int(widths[row]) for row in order if row not in wide]
     split = sum(len(group) * int(widths[group[0]]) for group in groups) + len(widths) * max(narrow, default=0)
-    return [np.array(group) for group in groups] if split <= MAX_SPLIT_SHARE * len(widths) * int(widths.max()) else []
+    return groups if split <= MAX_SPLIT_SHARE * len(widths) * int(widths.max()) else []
 
 
 def _without(plan: Plan, idle: Ints, length: int) -> Plan:

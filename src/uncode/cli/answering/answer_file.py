@@ -197,6 +197,7 @@ def _about(job: FileJob) -> dict[str, object]:
     if folder is not None:
         files = sorted(folder.resolve().glob("*.safetensors"))
         weights = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    packed = settings.denoiser.about.get("weights")
     chosen = {name: sampler.to_dict() for name, sampler in settings.samplers.items()}
     return {
         "model": {
@@ -204,6 +205,7 @@ def _about(job: FileJob) -> dict[str, object]:
             "model": model if folder is None or model in BUILT_IN else str(folder.resolve()),
             "weights": weights,
             "dtype": str(settings.denoiser.dtype).removeprefix("torch."),
+            **({"weight_format": packed} if packed else {}),
         },
         **({"samplers": chosen} if job.compares else {"sampler": next(iter(chosen.values()))}),
         "seed": settings.seed,

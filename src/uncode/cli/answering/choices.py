@@ -47,6 +47,7 @@ class ModelChoice:
     name: str
     device: str | None
     dtype: str | None
+    weights: str | None
     revision: str | None
     guidance: float
 
@@ -61,6 +62,6 @@ class ModelChoice:
         samplers = build(own.table)
         for sampler in samplers:
             require_table(sampler, own.released)
-        denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
+        denoiser = load(self.name, device=self.device, dtype=self.dtype, weights=self.weights, revision=self.revision)
         samplers = [for_model(sampler, denoiser) for sampler in samplers]
         return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers

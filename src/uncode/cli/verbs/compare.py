@@ -42,6 +42,7 @@ def command(
     whole: shared.Whole = False,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
+    weights: shared.Weights = None,
     revision: shared.Revision = None,
     view: shared.ViewPage = None,
     source: shared.Input = None,
@@ -81,7 +82,7 @@ def command(
         from ..answering.side_by_side import compare, compare_file
 
         choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
-        which = ModelChoice(model, device, dtype, revision, guidance)
+        which = ModelChoice(model, device, dtype, weights, revision, guidance)
         denoiser, built = which.load(lambda own: _build(list(choices.values()), own), longest_answer(length, file))
     by_name = dict(zip(choices, built, strict=True))
     decode_settings = DecodeSettings(denoiser, model, by_name, seed, length, chat, stop_at_eos=not whole)

@@ -31,6 +31,7 @@ def command(
     order: Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")] = False,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
+    weights: shared.Weights = None,
     revision: shared.Revision = None,
     trace: Annotated[
         Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
@@ -63,7 +64,7 @@ def command(
 
     prompt_file = None if source is None else read_file(source, out)
     asked = {"settings": given, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
-    loaded_with = {"device": device, "dtype": dtype, "revision": revision}
+    loaded_with = {"device": device, "dtype": dtype, "weights": weights, "revision": revision}
     command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **asked, **loaded_with)
     if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json, not (trace or view)):
         return
@@ -73,7 +74,8 @@ def command(
         from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
 
-        choice, which = SamplerChoice(found, given, frequency), ModelChoice(model, device, dtype, revision, guidance)
+        choice = SamplerChoice(found, given, frequency)
+        which = ModelChoice(model, device, dtype, weights, revision, guidance)
         denoiser, (built,) = which.load(lambda own: [choice.build(own)], longest_answer(length, prompt_file))
     decode_settings = DecodeSettings(denoiser, model, {built.name: built}, seed, length, chat, stop_at_eos=not whole)
     if prompt_file is not None:

@@ -103,6 +103,7 @@ def command(
     guidance: shared.Guidance = 0.0,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
+    weights: shared.Weights = None,
     revision: shared.Revision = None,
 ) -> None:
     """Serve a model with the interface of the OpenAI API: /v1/completions, /v1/chat/completions, /docs.
@@ -133,7 +134,7 @@ def command(
         check_installed(module, "serve", "the server")
     found = shared.find_sampler(sampler, model)
     chosen = (found, shared.read_settings(found, settings, frequency), frequency)
-    _serve(wanted, partial(_service, wanted, (model, device, dtype, revision, guidance), chosen), ray, copies)
+    _serve(wanted, partial(_service, wanted, (model, device, dtype, weights, revision, guidance), chosen), ray, copies)
 
 
 def _serve(settings: ServerSettings, build: Callable[[], Service], address: str | None, replicas: Replicas) -> None:
@@ -158,7 +159,7 @@ def _serve(settings: ServerSettings, build: Callable[[], Service], address: str 
 
 def _service(
     settings: ServerSettings,
-    model: tuple[str, str | None, str | None, str | None, float],
+    model: tuple[str, str | None, str | None, str | None, str | None, float],
     sampler: tuple[str, dict[str, object], str | None],
 ) -> Service:
     """Load the model and make its service: in this process, or in that of a replica."""
@@ -168,10 +169,10 @@ def _service(
 
     chosen = SamplerChoice(*sampler)
     denoiser, _ = ModelChoice(*model).load(lambda own: [chosen.build(own)], settings.length)
-    name, _, _, revision, guidance = model
+    name, _, _, weights, revision, guidance = model
     loaded = None if name == "toy" else str(denoiser.dtype).removeprefix("torch.")
     table = Path(chosen.frequency).name if chosen.frequency else None
-    origin = Origin(_short(name), revision, loaded, guidance, table)
+    origin = Origin(_short(name), revision, loaded, weights, guidance, table)
     settings = replace(settings, origin=origin, example=EXAMPLES.get(name, ""))
     samplers = Samplers(denoiser, chosen.name, chosen.options, chosen.table(denoiser.frequency))
     return Service(denoiser, settings, samplers)

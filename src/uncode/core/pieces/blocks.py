@@ -118,6 +118,38 @@ class SlidingWindow(BlockSchedule):
 
 
 @dataclass(frozen=True)
+class OverlappingBlocks(BlockSchedule):
+    """Blocks of equal length, several of which are open: a block opens once the `share` of the one before is written.
+
+    With a share of 1 they open one after the other (d3LLM, which calls it multi-block decoding).
+    """
+
+    slides: ClassVar[bool] = True
+
+    length: int = 32
+    share: float = 0.1
+
+    def check(self) -> None:
+        require(self.length >= 1, f"the block length must be at least 1, not {self.length}.")
+        require(0 < self.share <= 1, f"the share must be above 0 and at most 1, not {self.share}.")
+
+    def __call__(self, lengths: Ints) -> Ints:
+        return lengths[:, None]
+
+    def widest(self, lengths: Ints) -> Ints:
+        return lengths
+
+    def window(self, masked: Tensor) -> tuple[Tensor, Tensor]:
+        span = masked.shape[-1]
+        length = min(self.length, max(span, 1))
+        left = torch.nn.functional.pad(masked, (0, -span % length)).reshape(len(masked), -1, length).sum(-1)
+        sizes = (span - torch.arange(0, span, length, device=masked.device)).clamp(max=length)
+        opens_next = (sizes - left >= self.share * sizes).long().cumprod(-1)
+        start = (masked.cumsum(-1) == 0).sum(-1, keepdim=True)
+        return start, ((opens_next.sum(-1, keepdim=True) + 1) * length).clamp(max=span)
+
+
+@dataclass(frozen=True)
 class DelimitedBlocks(BlockSchedule):
     """Blocks that end with a delimiter: a newline, say.
 

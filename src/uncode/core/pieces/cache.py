@@ -12,7 +12,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ..errors import require
 from ..support.arrays import Ints
@@ -48,6 +50,19 @@ class Span:
 
 
 @dataclass(frozen=True, eq=False)
+class SlidingColumns:
+    """Where windows are that follow the masks, as numbers on the device: a forward is launched before the host knows
+    them."""
+
+    window: Tensor
+    """`[B, 2]`: the column at which each row's window starts, and the one at which it stops."""
+    wanted: Tensor
+    """`[B, W]`: the columns whose logits are asked for."""
+    width: int
+    """Columns that are computed of each row, from the start of its window on."""
+
+
+@dataclass(frozen=True, eq=False)
 class Plan:
     """What one forward does, in columns of the canvas."""
 
@@ -59,13 +74,17 @@ class Plan:
     """Columns whose fresh keys and values later plans may reuse. A session may also store the rest of the window."""
     reuse: Span
     """Attend to the stored keys and values of these columns, except where the window is fresh."""
-    slides: bool = False
-    """Whether the window's width may change with every step."""
+    slides: NDArray[np.bool_] | None = None
+    """Which rows `[B]` have a window that follows the masks, and reuse every column; the others refresh. None where no
+    policy follows the masks."""
+    columns: SlidingColumns | None = None
+    """The windows of the rows that slide, for sessions that read them from the device (`slides_on_device`). Of these
+    rows, `window` may be that of the step before."""
 
     def take(self, rows: Ints) -> Plan:
-        """The plan of some of the rows."""
+        """The plan of some of the rows, by the host's numbers."""
         window, wanted, store, reuse = (s.take(rows) for s in (self.window, self.wanted, self.store, self.reuse))
-        return Plan(window, wanted, store, reuse, self.slides)
+        return Plan(window, wanted, store, reuse, None if self.slides is None else self.slides[rows])
 
 
 NEVER = 2**40
@@ -153,7 +172,22 @@ class CachePolicy(Piece):
         """Whether keys and values are stored in the first step of a block and in no later one."""
         return False
 
+    @property
+    def slides_on_device(self) -> bool:
+        """Whether :meth:`window` says where a step computes, so that the host need not know it before the forward."""
+        return False
+
     def __call__(self, place: Place) -> Plan:
+        raise NotImplementedError
+
+    def window(self, first_mask: Tensor, stop: Tensor, first_mask_before: Tensor, stop_before: Tensor) -> Tensor:
+        """Where the window of a step starts and stops, `[B, 2]`, if it refreshes nothing; asked where it
+        `slides_on_device`. All are columns `[B]`: the first mask and the end of the open block, now and at the last
+        forward."""
+        raise NotImplementedError
+
+    def is_due(self, since_refresh: Ints | int) -> NDArray[np.bool_]:
+        """Which rows refresh, so many tokens after the last time; asked where it `slides_on_device`."""
         raise NotImplementedError
 
     def changes(self, block_step: Ints) -> bool:
@@ -313,21 +347,33 @@ class WindowCache(CachePolicy):
     def needs_kv_cache(self) -> bool:
         return self.every != 1 or self.prompt_every != 1 or self.suffix is not None
 
+    @property
+    def slides_on_device(self) -> bool:
+        return self.suffix is None  # which columns are seen is for the host
+
     def __call__(self, place: Place) -> Plan:
-        fresh, prompt_fresh = _is_due(place.since_refresh, self.every), _is_due(place.since_prompt, self.prompt_every)
-        first = np.minimum(place.first_mask - self.margin, place.first_mask_before)
-        stop, seen = np.maximum(place.block.stop, place.stop_before), np.full_like(first, place.length)
+        fresh, prompt_fresh = self.is_due(place.since_refresh), _is_due(place.since_prompt, self.prompt_every)
+        edges = (place.first_mask, place.block.stop, place.first_mask_before, place.stop_before)
+        first, stop = self.window(*map(torch.as_tensor, edges)).numpy().T
+        seen = np.full_like(first, place.length)
         if self.suffix is not None:
             stop = seen = np.minimum(stop + self.suffix, place.length)
-        from_column = np.where(prompt_fresh, 0, place.start)
-        window = Span(np.where(fresh, from_column, np.maximum(first, 0)), np.where(fresh, seen, stop))
+        from_column = np.where(prompt_fresh, 0, np.minimum(place.start, first))
+        window = Span(np.where(fresh, from_column, first), np.where(fresh, seen, stop))
         return Plan(
             window=window,
             wanted=place.wanted,
             store=window,
             reuse=place.span(0, np.where(fresh, from_column, seen)),
-            slides=True,
+            slides=~fresh,
         )
+
+    def window(self, first_mask: Tensor, stop: Tensor, first_mask_before: Tensor, stop_before: Tensor) -> Tensor:
+        start = torch.minimum(first_mask - self.margin, first_mask_before).clamp(min=0)
+        return torch.stack((start, torch.maximum(stop, stop_before)), -1)
+
+    def is_due(self, since_refresh: Ints | int) -> NDArray[np.bool_]:
+        return _is_due(since_refresh, self.every)
 
 
 def _is_due(since: Ints | int, interval: int | None) -> NDArray[np.bool_]:

@@ -296,15 +296,33 @@ class EntropyBudget(Selector):
 
 @dataclass(frozen=True)
 class EntropyThreshold(Selector):
-    """Every position whose entropy, in nats, is at most the threshold, and the best one in any case."""
+    """Every position whose entropy, in nats, is at most the threshold, and the best one in any case.
+
+    With `block_length`, the best position of the first block with masks is committed too, if the threshold takes none
+    of that block (d3LLM, whose blocks overlap). Then `best` may be False: no other is committed in any case.
+    """
 
     threshold: float
+    block_length: int | None = None
+    best: bool = True
 
     def check(self) -> None:
         require(self.threshold >= 0, f"the threshold must be 0 or more, not {self.threshold}.")
+        length = self.block_length
+        require(length is None or length >= 1, f"the block length must be at least 1, not {length}.")
+        require(self.best or length is not None, "without its best position, EntropyThreshold needs a block_length.")
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
-        return ((view.belief.entropy <= self.threshold) & ranking.candidates) | ranking.top(1)
+        chosen = (view.belief.entropy <= self.threshold) & ranking.candidates
+        if self.best:
+            chosen = chosen | ranking.top(1)
+        if self.block_length is None:
+            return chosen
+        block = (view.offsets // self.block_length).expand_as(chosen)
+        last = torch.iinfo(block.dtype).max
+        front = ranking.candidates & (block == block.masked_fill(~ranking.candidates, last).amin(-1, keepdim=True))
+        has_none = ~(chosen & front).any(-1, keepdim=True)
+        return chosen | (has_none & Ranking(ranking.score, front).top(1))
 
 
 @dataclass(frozen=True)

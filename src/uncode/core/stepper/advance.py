@@ -14,17 +14,18 @@ from ..belief import Belief
 from ..errors import RowError, UncodeError
 from ..logits_check import check_shape, mask_not_barred
 from ..pieces.blocks import BlockSchedule
+from ..pieces.cache import Plan
 from ..support.arrays import Ints
 from ..support.reprs import counted
 from ..support.threads import at_most
-from ..support.transfer import Download
-from ..trace.row_record import FILLED, OPEN
+from ..trace.row_record import OPEN
 from ..view import Ranking, View
-from .failures import Failures, bad_rows, over_limit, stalled
-from .lane import Lane
+from .failures import bad_rows, over_limit
+from .lanes.lane import Lane
 from .record import Decision
 from .rows import FAR
-from .state import State, Synced
+from .state import State
+from .sync import sync
 
 RANKED_DTYPES = (torch.float32, torch.float64)
 """A term of the score in another type is ranked in float64."""
@@ -69,7 +70,7 @@ def advance(state: State, *, raises: bool = True) -> Step:
     1. Open: each row without an open block opens its next one and counts its masked positions.
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
        (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
-       sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.draft_steps`).
+       sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.lanes.draft_steps`).
     3. Believe: propose a token everywhere; form the belief (float32; float64 logits keep float64). Beliefs may decide
        where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
@@ -110,12 +111,12 @@ def _advance(state: State) -> Step:
 
 def _forward(state: State) -> tuple[Tensor, View]:
     """Logits of the open window, and what the pieces see of it."""
-    logits = state.lookahead.take_logits()
-    return _run_network(state) if logits is None else logits, view_of(state)
-
-
-def _run_network(state: State) -> Tensor:
     plan = state.plan()
+    logits = state.lookahead.take_logits(plan)
+    return _run_network(state, plan) if logits is None else logits, view_of(state)
+
+
+def _run_network(state: State, plan: Plan) -> Tensor:
     drafted = _run_draft_steps(state)
     if drafted is not None:
         return drafted
@@ -153,7 +154,7 @@ def view_of(state: State) -> View:
     blocks, here, computed = state.blocks, state.blocks.tokens.read(), state.planner.computed
     masked, window = blocks.window.restrict(here == state.facts.mask_id), {}
     if blocks.edges is not None:
-        start, stop = blocks.edges
+        start, stop = blocks.edges[:, :1], blocks.edges[:, 1:]
         inside = (blocks.window.offsets >= start) & (blocks.window.offsets < stop)
         masked, writable = masked & inside, blocks.writable & inside
         window = {"writable": writable, "block_start": start, "block_length": stop - start}
@@ -362,19 +363,11 @@ def _record_events(state: State, decision: Decision) -> None:
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 
 
-def _record_fill(state: State, members: Ints, fill: Tensor) -> None:
-    """Keep what a stop rule has written in this step, beside its other changes."""
-    last, found = state.record.steps[:, 0].tolist(), fill.tolist()
-    for at, offset in (fill >= 0).nonzero().tolist():
-        row = int(members[at])
-        state.record.events[row].append((last[row] - 1, offset, found[at][offset]))
-
-
 # -- 8. check and hand out -------------------------------------------------------------------------
 
 
 def _check(state: State, decision: Decision, logits: Tensor, view: View) -> Step:
-    finished, failed = _sync(state, decision, logits) if state.lookahead.count_step() else ((), {})
+    finished, failed = sync(state, decision, logits, _run_network) if state.lookahead.count_step() else ((), {})
     state.clock += 1
     if state.clock >= state.deadline:
         failed = failed | over_limit(state, logits, decision.eligible)
@@ -388,83 +381,3 @@ def _check(state: State, decision: Decision, logits: Tensor, view: View) -> Step
         probes=sum(lane.probes.passes for lane in state.lanes if lane.probes is not None),
         failed=tuple(failed.values()),
     )
-
-
-def _sync(state: State, decision: Decision, logits: Tensor) -> tuple[tuple[int, ...], Failures]:
-    """Ask the device which blocks are filled, which rows have ended, and which cannot go on.
-
-    All that the host must know comes in one device-to-host copy.
-    """
-    state.flush_step_counts()
-    done = _ask_stop_rules(state)
-    window = state.blocks.window
-    left = window.restrict(state.blocks.tokens.read() == state.facts.mask_id)
-    if decision.block_stop is not None:
-        left = left & (window.offsets < decision.block_stop)
-    changed = decision.chosen if decision.erased is None else decision.chosen | decision.erased
-    facts = {
-        "first_mask": torch.where(left, window.offsets, FAR).amin(-1),
-        "changed": changed.any(-1),
-        "pending": decision.pending_rows[:, 0],
-        "done": done,
-    }
-    facts |= _where_masks_are(state, facts["first_mask"])
-    if (state.rows.block_step == 1).any():  # a block's first step
-        facts["is_nan"] = (decision.belief.log_sumexp.isnan() & decision.eligible).any(-1)
-        if decision.block_stop is not None:
-            facts |= _ends_of_blocks(state, decision.block_stop)
-    download = Download(torch.stack(list(facts.values())))
-    if state.may_run_ahead:
-        state.lookahead.keep_logits(_run_network(state))
-    found = Synced(**dict(zip(facts, download(), strict=True)))
-    stuck = ~found.filled & (found.changed == 0) & ~state.rows.finished
-    failed: Failures = stalled(state, decision, stuck)
-    suspects = stuck if found.is_nan is None else stuck | (found.is_nan > 0)
-    failed |= bad_rows(state, state.lookahead.latest(logits), decision.eligible, suspects)  # the model's fault
-    return state.apply(found), failed
-
-
-def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
-    """Where this step has ended blocks, and what masks are behind each of them."""
-    span = state.batch.generated
-    behind = (span == state.facts.mask_id) & (torch.arange(span.shape[1], device=span.device) >= stop)
-    return {"block_stop": stop[:, 0], "masks_behind": behind.sum(-1), "next_mask": behind.long().argmax(-1)}
-
-
-def _where_masks_are(state: State, first_mask: Tensor) -> dict[str, Tensor]:
-    """What windows and caches must know that follow the masks of the span."""
-    follows = any(lane.sampler.cache.follows_masks for lane in state.lanes)
-    if not follows and state.blocks.edges is None:
-        return {}
-    masked = state.batch.generated == state.facts.mask_id
-    facts = {"masks_left": masked.sum(-1)} if follows else {}
-    if state.blocks.edges is None:
-        return facts
-    facts["first_mask"] = first_mask.clone()
-    for lane in state.lanes:
-        if lane.sampler.policy.blocks.slides:
-            rows = slice(None) if lane.rows is None else lane.rows
-            start, stop = lane.sampler.policy.blocks.window(masked[rows])
-            facts["first_mask"][rows] = torch.where(start < masked.shape[1], start, FAR)[:, 0]
-            state.blocks.slide(rows, start, stop)
-    return facts | {"window_stop": state.blocks.edges[1][:, 0]}
-
-
-def _ask_stop_rules(state: State) -> Tensor:
-    """Fill the rest of the rows whose stop rule says so, without a forward; `[B]`: which have no mask left at all."""
-    batch, span, mask_id = state.batch, state.batch.generated, state.facts.mask_id
-    ended = torch.zeros_like(span[:, 0], dtype=torch.bool)
-    for lane in state.lanes:
-        if not lane.sampler.policy.stop.stops:
-            continue
-        rows = slice(None) if lane.rows is None else lane.rows
-        here, own = span[rows], ~batch.given[rows, batch.start :]
-        masked = here == mask_id
-        fill = lane.sampler.policy.stop(here, masked, own)
-        batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
-        state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
-        ended[rows] = ~(masked & (fill < 0)).any(-1)
-        if lane.sampler.policy.stop.overwrites:
-            state.record.overwrite(rows, fill >= 0)
-            _record_fill(state, lane.members, fill)
-    return ended

@@ -11,7 +11,7 @@ from ..errors import BadLogits, RowError, Stalled
 from ..logits_check import bad_logits, find_bad_logits
 from ..support.reprs import counted
 from ..trace.row_record import RowRecord
-from .lane import Lane
+from .lanes.lane import Lane
 from .record import Decision
 from .state import State
 

@@ -19,7 +19,7 @@ from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
 from ..support.memory import require_memory
 from ..support.reprs import counted
-from .memory import buffers_of
+from .lanes.memory import buffers_of
 from .rows import room_for
 
 Samplers = Sampler | Sequence[Sampler]

@@ -134,6 +134,8 @@ class Rows:
     since_refresh: Ints
     since_prompt: Ints
     """Tokens committed since the last forward that reused no key of the span, and since the last that reused none."""
+    committed: Ints
+    """Tokens committed by the last step."""
     lead: Ints
     """Of a block-causal model: how many tokens before the span the block starts in which the span does."""
     settled: Ints
@@ -175,6 +177,7 @@ class Rows:
             stop_before=zeros,
             since_refresh=zeros + NEVER,
             since_prompt=zeros + NEVER,
+            committed=zeros,
             lead=lead,
             settled=zeros - FAR,
             finished=zeros > 0,
@@ -185,7 +188,7 @@ class Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
         blocks, steps, joined = (square, square, square, square), (line, line, line), (line, line, line > 0)
-        cache = (line, line, line, line, line, line, line)
+        cache = (line, line, line, line, line, line, line, line)
         return cls(line, line, *blocks, *steps, *joined, line, line > 0, line, *cache, line > 0)
 
     def __len__(self) -> int:
@@ -266,9 +269,9 @@ class Rows:
     def follow_cache(self, reuse: Span, start: int, masks_left: Ints) -> None:
         """A forward has reused the keys of these columns; the span starts at column `start`, and so many masks are left
         of it."""
-        committed = self.masks_left - masks_left
-        self.since_refresh = np.where(reuse.stop <= start, 0, self.since_refresh) + committed
-        self.since_prompt = np.where(reuse.stop <= reuse.start, 0, self.since_prompt) + committed
+        self.committed = self.masks_left - masks_left
+        self.since_refresh = np.where(reuse.stop <= start, 0, self.since_refresh) + self.committed
+        self.since_prompt = np.where(reuse.stop <= reuse.start, 0, self.since_prompt) + self.committed
         self.first_mask_before, self.stop_before, self.masks_left = self.first_mask, self.stops, masks_left
 
     def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> NDArray[np.bool_]:
@@ -324,6 +327,16 @@ class Window:
         """The window in columns of the canvas, whose span starts at `origin`."""
         return Span(self.start + origin, self.start + origin + self.width)
 
+    def take_over(self, values: Tensor, other: Window) -> Tensor:
+        """`values` `[B, W, ...]` of another window's columns, for the columns of this one. Those that the other does
+        not have hold anything."""
+        shift = (self.start - other.start)[:, None]
+        index = np.clip((shift[:1] if (shift == shift[0]).all() else shift) + np.arange(self.width), 0, other.width - 1)
+        where = upload(index, values.device)
+        if len(index) == 1:
+            return values.index_select(1, where[0])
+        return values[torch.arange(len(values), device=values.device)[:, None], where]
+
     def restrict(self, flags: Tensor) -> Tensor:
         """`flags` `[B, W]` inside the open blocks only."""
         return flags if self.inside is None else flags & self.inside
@@ -365,9 +378,12 @@ class OpenBlocks:
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
         inside = Span(np.where(rows.slides, 0, starts), np.where(rows.slides, rows.ends[:, -1], stops))
         self.window = Window.over(first, width, inside.start, inside.stop, tokens.device)
-        self.edges = (upload(starts, tokens.device)[:, None], upload(stops, tokens.device)[:, None]) if slides else None
-        """The offsets at which the open blocks start and stop, `[B, 1]` each, where one is a window that slides: it
-        moves at every sync, and the columns that are laid out have room for it."""
+        now, before = np.stack((starts, stops), 1), np.stack((rows.first_mask_before, rows.stop_before), 1)
+        self.edges = upload(now, tokens.device) if slides else None
+        """The offsets at which the open blocks start and stop, `[B, 2]`, where one is a window that slides: it moves at
+        every sync, and the columns that are laid out have room for it."""
+        self.before = upload(before, tokens.device) if slides else None
+        """The same at the last forward; the first mask for the start."""
         self.start, self.length = _count(starts, tokens.device), _count(stops - starts, tokens.device)
         self.span_length = _count(rows.ends[:, -1], tokens.device)
         """Columns of each row's span."""
@@ -383,19 +399,21 @@ class OpenBlocks:
         self.view: View | None = None
         """The first step's view. Later steps copy it, which is faster than building a frozen view of twenty fields."""
 
-    def have_room(self, rows: Rows) -> bool:
-        """Whether the columns that are laid out have all windows that slide, as they are now."""
+    def have_room(self, rows: Rows, more: Ints | int = 0) -> bool:
+        """Whether the columns that are laid out have all windows that slide, as they are now, and so many `more`."""
         first, here = self.window.start, rows.slides & ~rows.finished
-        return bool(((rows.starts >= first) & (rows.stops <= first + self.window.width))[here].all())
+        stops = np.minimum(rows.stops + more, rows.ends[:, -1])
+        return bool(((rows.starts >= first) & (stops <= first + self.window.width))[here].all())
 
     def slide(self, rows: Tensor | slice, start: Tensor, stop: Tensor) -> None:
         """Move the windows of some rows, on the device. The window of a row without masks stays: it may be reopened."""
         assert self.edges is not None
         end = self.span_length if isinstance(self.span_length, int) else self.span_length[rows]
-        has_masks = start < end
-        for edge, moved in zip(self.edges, (start, stop), strict=True):
-            clipped = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end)
-            edge[rows] = torch.where(has_masks, clipped, edge[rows])
+        moved = torch.cat((start, stop), 1)
+        moved = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end)
+        now = self.edges.clone()
+        now[rows] = torch.where(start < end, moved, now[rows])
+        self.edges = now
 
 
 def _count(values: Ints, device: torch.device) -> Count:

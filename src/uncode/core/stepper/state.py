@@ -25,10 +25,10 @@ from ..support.transfer import upload
 from ..trace.row_record import RowRecord
 from ..view import Count
 from .forwards import LookAhead, Planner
-from .lane import Lane, add_lanes, plan_rows
+from .lanes.lane import Lane, add_lanes, plan_rows
 from .record import BatchRecord, HostRows
 from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed, require_logits
-from .rows import FAR, Batch, OpenBlocks, Rows
+from .rows import FAR, ROOM_TO_SLIDE, Batch, OpenBlocks, Rows
 
 
 @dataclass(frozen=True)
@@ -114,9 +114,8 @@ class State:
         self._next_id += count
         self.record.flush()
         self.flush_step_counts()
-        canvas = canvas.to(self.facts.device)
-        self._add_to_batch(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
         rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock, self.facts)
+        self._add_to_batch(canvas.to(self.facts.device), torch.tensor([[n] for n in numbers], device=self.facts.device))
         self.samplers = [*self.samplers, *each] if len(self.rows) else each
         self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
@@ -135,7 +134,12 @@ class State:
 
     @torch.inference_mode()
     def keep(self, rows: Ints) -> None:
-        """Only these rows (indices, not ids) stay."""
+        """Only these rows (indices, not ids) stay. The last of them take the places of those that leave, so that few
+        rows of a KV cache move."""
+        staying = np.zeros(len(self.rows), dtype=bool)
+        staying[rows] = True
+        rows = np.arange(len(rows))
+        rows[~staying[: len(rows)]] = len(rows) + np.flatnonzero(staying[len(rows) :])
         self.record.flush()
         self.flush_step_counts()
         index = upload(rows, self.facts.device)
@@ -181,7 +185,7 @@ class State:
         self.revising, self.revises = revises[self.rows.lane], bool(revises.any())
         self.earliest_join = int(min(self.rows.joined_at_step, default=self.clock))
         self.deadline = int(min(self.rows.joined_at_step + self.rows.limit, default=self.clock))
-        self.planner.regroup(self.rows, self.lanes, self.batch.valid)
+        self.planner.regroup(self.rows, self.lanes, self.batch.valid, self.facts)
         for number, lane in enumerate(self.lanes):
             members = np.flatnonzero(self.rows.lane == number)
             lane.follow(members, self.samplers, self.rows, self.batch, self.denoiser)
@@ -219,7 +223,7 @@ class State:
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
         self.record.set_window(self.blocks.window, self._max_terms)
         self._lay_out_memory()
-        self.lookahead.reopen(self.rows, self.lanes)
+        self.lookahead.reopen(self.rows, self.lanes, self.blocks.window)
         self.planner.current = None
 
     def _lay_out_memory(self) -> None:
@@ -253,7 +257,7 @@ class State:
 
     def apply(self, found: Synced) -> tuple[int, ...]:
         """Apply what a sync found. Returns the ids of the rows that finish."""
-        rows, filled, moves = self.rows, found.filled, False
+        rows, filled, moves, has_room = self.rows, found.filled, False, True
         if found.block_stop is not None and found.masks_behind is not None and found.next_mask is not None:
             moves = bool(rows.end_blocks(found.block_stop, found.masks_behind, found.next_mask).any())
         if found.masks_left is not None and self.planner.current is not None:
@@ -261,6 +265,8 @@ class State:
         if found.window_stop is not None:
             slid = rows.slide(np.where(filled, rows.first_mask, found.first_mask), found.window_stop)
             moves |= slid and (self._remembers or not self.blocks.have_room(rows))
+            if self.planner.slides_on_device:
+                has_room = self.blocks.have_room(rows, np.minimum(rows.committed + 8, ROOM_TO_SLIDE // 2))
         rows.first_mask = np.where(filled, rows.first_mask, found.first_mask)
         closed = filled & (found.pending == 0) & ~rows.finished
         over = closed & (~rows.remaining_blocks.any(1) | (found.done > 0))
@@ -271,20 +277,25 @@ class State:
         has_closed = bool(closed.any())
         if moves or has_closed:
             self.lookahead.interrupt()
+        elif not has_room:
+            self.lookahead.lay_out_again()
         if has_closed:
             self.batch.unfinished = upload((~rows.finished).astype(np.int64), self.facts.device)[:, None]
         return tuple(rows.ids[over].tolist())
 
-    @property
-    def may_run_ahead(self) -> bool:
-        """Whether to launch the next step's forward before a sync."""
-        return self.lookahead.is_worthwhile(len(self.rows)) and not self._plan_changes()
+    def plan_ahead(self) -> Plan | None:
+        """The plan of the next step's forward, if it is to be launched before a sync."""
+        if not self.lookahead.is_worthwhile(len(self.rows)):
+            return None
+        if self.planner.slides_on_device:
+            return self.planner.ahead(self.rows, self.blocks, self.batch.start)
+        return None if self._plan_changes() else self.plan()
 
     def plan(self) -> Plan:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
         if self.planner.current is None or self._plan_changes():
             self.flush_step_counts()
-            return self.planner.make(self.place(), self.rows, self.blocks.window, self.clock)
+            return self.planner.make(self.place(), self.rows, self.blocks, self.clock)
         return self.planner.current
 
     def place(self) -> Place:

@@ -190,6 +190,7 @@ OPTIONAL: dict[str, Check] = {
     "model": _text,
     "revision": _text,
     "tokenizer": _text,
+    "weights": _text,
     "events": partial(_table, length=None, width=3, least=-1),
     "drafts": partial(_table, length=STEPS, width=OFFSETS, least=-1),
     "probes": partial(_wholes, length=STEPS),
@@ -203,7 +204,7 @@ OPTIONAL: dict[str, Check] = {
 }
 """What a line may have. Any other field is a note: any data without NaN."""
 
-SHARED = ("dtype", "special_ids", "observe", "model", "revision", "tokenizer", "guidance")
+SHARED = ("dtype", "special_ids", "observe", "model", "revision", "tokenizer", "guidance", "weights")
 """What all lines of one trace have in common."""
 
 OF_ROW = {*FIELDS, *OPTIONAL} - {*SHARED, "schema", "versions", "answer_span", "correct"}

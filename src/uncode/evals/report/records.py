@@ -1,6 +1,7 @@
 """The numbers of a report as flat records, for CSV and JSON: one per model, sampler, task and metric.
 
-Accuracies, differences and the paper's figures are shares from 0 to 1. AUP is in per cent, as d3LLM has it.
+Accuracies, differences and the paper's figures are shares from 0 to 1. AUP is in per cent, as d3LLM has it, and so are
+the published figures of a run's config, a text.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from ...util.stats import Interval
 from ..paper import Figure
 from ..paper.tables import AVERAGE
 from .analysis import Choices, ModelAnalysis
+from .published import published_figures, shown_figures
 from .scores import RunResults
 
 FIELDS = (
@@ -19,7 +21,7 @@ FIELDS = (
     *("baseline", "pairs", "difference", "difference_low", "difference_high"),
     *("only_sampler", "only_baseline", "mcnemar_p", "holm_p"),
     *("tokens_per_forward", "forwards", "seconds", "speedup", "forwards_ratio"),
-    *("aup", "paper", "paper_difference", "paper_doubt"),
+    *("aup", "paper", "paper_difference", "paper_doubt", "published"),
 )
 Record = dict[str, Any]
 
@@ -34,6 +36,7 @@ def records(results: RunResults, choices: Choices) -> list[Record]:
 
 
 def _cells(one: ModelAnalysis) -> Iterator[Record]:
+    published = {k: v for info in one.results.infos for k, v in published_figures(info.published).items()}
     for sampler in one.samplers:
         for task in one.tasks:
             score = one.score(sampler, task)
@@ -42,6 +45,8 @@ def _cells(one: ModelAnalysis) -> Iterator[Record]:
                 right, accuracy = score.right(metric), score.accuracy(metric)
                 record = _name(one, sampler, task, metric) | {"n": len(right), "total": score.total}
                 record |= {"right": sum(right.values())} | _interval(accuracy, "accuracy", "low", "high")
+                if theirs := published.get((sampler, task)):
+                    record["published"] = shown_figures(theirs)
                 record |= _costs(one, sampler, task) | _paper(one.figure(sampler, task), accuracy, one)
                 yield record | (_comparison(one, sampler, task) if metric == one.choices.metric else {})
 

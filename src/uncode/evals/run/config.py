@@ -46,6 +46,15 @@ class SamplerEntry:
     anchor: str = ""
     """A token that is given inside the answer, at `anchor_at` of its length. It is graded with the answer."""
     anchor_at: float = 0.5
+    length: int | None = None
+    """Tokens to generate; None is the task's setting."""
+    chat: bool | None = None
+    """Whether the prompt goes through the chat template; None is the task's setting."""
+
+    def settings_for(self, task: TaskSettings) -> TaskSettings:
+        """The settings of a task as this row has them."""
+        length = task.length if self.length is None else self.length
+        return replace(task, length=length, chat=task.chat if self.chat is None else self.chat)
 
     def options_for(self, settings: TaskSettings) -> dict[str, Any]:
         """The options on a task with these settings."""
@@ -53,6 +62,18 @@ class SamplerEntry:
 
     def runs_on(self, task: str) -> bool:
         return not self.tasks or task in self.tasks
+
+
+@dataclass(frozen=True)
+class PublishedRow:
+    """What others report of a row of the table."""
+
+    sampler: str
+    """The label of the row."""
+    figures: Mapping[str, float]
+    """The accuracy in per cent by task."""
+    by: str = ""
+    """Who or what measured it, where a source has several."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +95,11 @@ class EvalConfig:
     """Candidates for `rate = "label-free"`."""
     calibration_examples: int = 64
     """Examples without labels on which that rate is chosen."""
+    source: str = ""
+    """Where the settings and the published figures are from."""
+    differs: str = ""
+    """In what the published evaluation differs from this config."""
+    published: tuple[PublishedRow, ...] = ()
     calibrated: SamplerEntry | None = field(default=None, metadata={"computed": True})
     """The sampler that is decoded to choose that rate: the first with `rate = "label-free"`. A narrowed config keeps
     it, so that a rate does not depend on which other samplers run."""
@@ -93,7 +119,8 @@ class EvalConfig:
             raise UncodeError(f"no evaluation config is named '{source}', and there is no such file: {near}")
         data = read_toml(path, "evaluation config")
         try:
-            return cls.read({"name": path.stem} | data)
+            config = cls.read({"name": path.stem} | data)
+            return replace(config, samplers=tuple(_beside(entry, path.parent) for entry in config.samplers))
         except UncodeError as error:
             raise UncodeError(f"in the evaluation config '{path.name}', {error}") from None
 
@@ -103,7 +130,8 @@ class EvalConfig:
         rows = data.get("samplers", ())
         require(isinstance(rows, Sequence) and not isinstance(rows, str), "samplers must be a list of tables.")
         entries = tuple(_read_entry(row, number) for number, row in enumerate(rows, 1))
-        config = read_record(cls, data, "the top level", "{} of the top level", samplers=entries)
+        published = _read_published(data.get("published", ()))
+        config = read_record(cls, data, "the top level", "{} of the top level", samplers=entries, published=published)
         for name, named in (("models", config.models), ("tasks", config.tasks), ("samplers", entries)):
             require(len(named) > 0, f"{name} is empty: name at least one.")
         for task in (*config.tasks, *(task for entry in entries for task in entry.tasks)):
@@ -119,6 +147,13 @@ class EvalConfig:
         require(not twice, f"two samplers have the label '{twice[0] if twice else ''}': give each its own label.")
         known = config.baseline in labels or not config.baseline
         require(known, f"the baseline '{config.baseline}' is no label of a sampler: {suggest(config.baseline, labels)}")
+        for row in published:
+            require(
+                row.sampler in labels,
+                f"the published row '{row.sampler}' is no sampler: {suggest(row.sampler, labels)}",
+            )
+            for task in row.figures:
+                require(task in config.tasks, f"the published task '{task}' is not run: {suggest(task, config.tasks)}")
         require(config.calibration_examples > 0, "calibration_examples must be above 0.")
         return config
 
@@ -143,7 +178,13 @@ def package_configs() -> dict[str, Path]:
     return {name: folder / f"{name}.toml" for name in PACKAGE_CONFIGS}
 
 
-PACKAGE_CONFIGS = ("main", "dream", "efficient", "priors", "corpora", "autoregressive", "mini")
+PAPER_CONFIGS = ("main", "dream", "efficient", "priors", "corpora", "autoregressive", "mini")
+PUBLISHED_CONFIGS = (
+    *("llada-eval-md", "llada-1.5-eval-md", "llada-base-eval-md", "fast-dllm", "dsb", "dsb-1.5"),
+    *("dream-instruct", "d3llm-llada", "d3llm-dream"),
+)
+"""Those with the settings and the figures of other projects."""
+PACKAGE_CONFIGS = (*PAPER_CONFIGS, *PUBLISHED_CONFIGS)
 
 
 def _read_entry(row: Any, number: int) -> SamplerEntry:
@@ -155,9 +196,33 @@ def _read_entry(row: Any, number: int) -> SamplerEntry:
     share, place = entry.reject_trivial, entry.anchor_at
     require(0 <= share <= 1, f"reject_trivial of {where} must lie between 0 and 1, not {shown(share)}.")
     require(0 < place < 1, f"anchor_at of {where} must be more than 0 and less than 1, not {shown(place)}.")
+    require(
+        entry.length is None or entry.length >= 1, f"length of {where} must be at least 1, not {shown(entry.length)}."
+    )
     _check_options(entry)
     default = Path(entry.preset).stem if entry.preset.endswith(".toml") else entry.preset
     return replace(entry, label=entry.label or default)
+
+
+def _beside(entry: SamplerEntry, folder: Path) -> SamplerEntry:
+    """The row, whose sampler file may lie where its path leads from the config's folder."""
+    there = folder / entry.preset
+    is_there = entry.preset.endswith(".toml") and not Path(entry.preset).is_file() and there.is_file()
+    return replace(entry, preset=str(there.resolve())) if is_there else entry
+
+
+def _read_published(rows: Any) -> tuple[PublishedRow, ...]:
+    is_list = isinstance(rows, Sequence) and all(isinstance(row, Mapping) for row in rows)
+    require(is_list, "published must be a list of tables.")
+    found = []
+    for number, row in enumerate(rows, 1):
+        where, figures = f"published row {number}", row.get("figures", {})
+        fits = isinstance(figures, Mapping) and all(
+            isinstance(value, int | float) and 0 <= value <= 100 for value in figures.values()
+        )
+        require(fits, f"figures of {where} must be per cent by task, not {shown(figures)}.")
+        found.append(read_record(PublishedRow, row, where, f"{{}} of {where}", figures=dict(figures)))
+    return tuple(found)
 
 
 def _check_options(entry: SamplerEntry) -> None:

@@ -47,15 +47,17 @@ def estimate(runner: Runner, model: DiffusionModel) -> Estimate | None:
     least, most, samples = 0.0, 0.0, 0
     longest: tuple[int, Sampler, list[Question]] | None = None
     for task in runner.tasks.values():
-        questions = runner.questions(model, task)
-        widths = [len(one.prompt_ids) + one.length for one in questions]
-        for entry in runner.entries(task.name) if questions else ():
+        for entry in runner.entries(task.name):
+            questions, settings = runner.questions(model, task, entry), entry.settings_for(task.settings)
+            widths = [len(one.prompt_ids) + one.length for one in questions]
+            if not questions:
+                continue
             rate = {"rate": 0.0} if entry.options.get("rate") == LABEL_FREE else {}
             try:
-                sampler = model.prepare(entry, task.settings, rate).sampler
+                sampler = model.prepare(entry, settings, rate).sampler
             except SamplerRefused:  # the run itself reports it
                 continue
-            forwards, is_exact = expected_forwards(sampler, task.settings.length)
+            forwards, is_exact = expected_forwards(sampler, settings.length)
             work = forwards * sum(widths)
             least, most, samples = least + (work if is_exact else work / 2), most + work, samples + len(questions)
             if longest is None or max(widths) > longest[0]:

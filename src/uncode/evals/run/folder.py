@@ -53,7 +53,7 @@ class RunCell:
     sampler: str
     """The sampler's label."""
     fingerprint: str
-    """Of the weights and their dtype."""
+    """Of the weights, their dtype and format."""
     definition: Mapping[str, Any]
     """The sampler as data."""
     length: int
@@ -81,6 +81,8 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, int] = field(default_factory=dict)
     """How many examples of each task were asked for."""
+    published: Mapping[str, Any] = field(default_factory=dict)
+    """The config's published figures: `source`, `differs` and `rows` of sampler, by and figures."""
     schema: int = SCHEMA
 
     def with_cells(self, cells: Iterable[RunCell], folder: Path) -> RunInfo:
@@ -98,7 +100,7 @@ class RunInfo:
 
 
 _WORDS = {
-    "fingerprint": "checkpoint or dtype",
+    "fingerprint": "checkpoint, dtype or format of its weights",
     "definition": "definition of the sampler (its settings, or the code of its pieces)",
 }
 

@@ -103,7 +103,7 @@ class CellRun:
 
     def __post_init__(self, questions: Sequence[Question]) -> None:
         model, task, definition = self.model, self.task, dict(self.sampler.definition)
-        length = task.settings.length
+        length = questions[0].length if questions else task.settings.length
         self.cell = RunCell(model.name, task.name, self.label, model.fingerprint, definition, length, self.seed)
         self.recorder.folder.add_cells([self.cell])
         extra = {"observe": "span"} if self.observe else {}

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
 from ...core.errors import require
-from ..task import AnyTask, Example
+from ..task import AnyTask, Example, TaskSettings
 from ..tasks import find_task
 from .calibrate import RateCalibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
@@ -47,8 +47,8 @@ class Runner:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
         self.tasks: dict[str, AnyTask] = {name: find_task(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
-        self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
-        """By model, task, the text that begins the answers, and the anchor."""
+        self._questions: dict[tuple[str, str, TaskSettings, str, tuple[int, int] | None], list[Question]] = {}
+        """By model, task, settings, the text that begins the answers, and the anchor."""
         self._finished = 0
         self._waiting: CellRun | None = None
         """The cell whose answers are decoded and not all graded."""
@@ -77,7 +77,9 @@ class Runner:
         for task in self.tasks.values():
             task.check_packages()
         config, counts = self.config, {task: len(examples) for task, examples in self.examples.items()}
-        info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions(), counts)
+        rows = [asdict(row) for row in config.published]
+        published = {"source": config.source, "differs": config.differs, "rows": rows} if rows else {}
+        info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions(), counts, published)
         first = [self.load(config.models[0])]  # a model that cannot be loaded leaves no folder behind
         folder = RunFolder.create(self.out, info)
         with Recorder.open(folder, self.options) as recorder:
@@ -106,20 +108,21 @@ class Runner:
             entry for entry in self.config.samplers if entry.runs_on(task) and (has_direct or not entry.forced_direct)
         ]
 
-    def questions(
-        self, model: EvaluatedModel, task: AnyTask, given: str = "", anchor: tuple[int, int] | None = None
-    ) -> list[Question]:
-        """This process's examples of a task, as the model reads them. `given` begins every answer."""
-        name = model.name, task.name, given, anchor
+    def questions(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> list[Question]:
+        """This process's examples of a task, as a row of the table has the model read them."""
+        settings, given = entry.settings_for(task.settings), task.direct if entry.forced_direct else ""
+        offset = int(entry.anchor_at * settings.length)
+        anchor = (offset, model.anchor_id(entry.anchor)) if entry.anchor else None
+        name = model.name, task.name, settings, given, anchor
         if name not in self._questions:
             mine = [pair for pair in enumerate(self.examples[task.name]) if self._is_mine(task.name, pair[0])]
-            self._questions[name] = model.questions(task, mine, self.config.seed, given, anchor)
+            self._questions[name] = model.questions(task, mine, self.config.seed, given, anchor, settings)
         return self._questions[name]
 
     def prepared(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
         options = {"rate": self.label_free_rate(model, task)} if entry.options.get("rate") == LABEL_FREE else {}
-        return model.with_stop_strings(model.prepare(entry, task.settings, options), task.stops)
+        return model.with_stop_strings(model.prepare(entry, entry.settings_for(task.settings), options), task.stops)
 
     def label_free_rate(self, model: EvaluatedModel, task: AnyTask) -> float:
         """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""
@@ -149,10 +152,7 @@ class Runner:
         self, recorder: Recorder, model: EvaluatedModel, task: AnyTask, entries: Sequence[SamplerEntry]
     ) -> None:
         for entry in entries:
-            given = task.direct if entry.forced_direct else ""
-            offset = int(entry.anchor_at * task.settings.length)
-            anchor = (offset, model.anchor_id(entry.anchor)) if entry.anchor else None
-            questions = self.questions(model, task, given, anchor)
+            questions = self.questions(model, task, entry)
             if not questions:
                 continue
             try:

@@ -56,6 +56,8 @@ class SuiteRun:
     results say why."""
     samplers: tuple[str, ...] = ()
     """Of every preset only these rows, and sampler files; none means all."""
+    weights: str | None = None
+    """The format to pack the model's weights in."""
 
     @property
     def config(self) -> EvalConfig:
@@ -120,7 +122,9 @@ class SuiteRun:
         about: dict[str, Any] = {"left_out": left_out}
 
         def load(name: str) -> EvaluatedModel:
-            model = load_model(name, config, device=self.device, dtype=self.dtype, may_refuse=True)
+            model = load_model(
+                name, config, device=self.device, dtype=self.dtype, weights=self.weights, may_refuse=True
+            )
             assert isinstance(model, DiffusionModel)
             about.update(self._about(model))
             return model
@@ -146,6 +150,7 @@ class SuiteRun:
             "held_out": problems_digest(self.families, self.data),
             "device": model.denoiser.device.type,
             "dtype": str(model.denoiser.dtype).removeprefix("torch."),
+            **({} if self.weights is None else {"weight_format": self.weights}),
             "problems": self.problems,
             "draw": self.draw,
             "seed": self.seed,

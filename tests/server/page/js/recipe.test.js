@@ -3,7 +3,7 @@ import { test } from "node:test";
 
 import { commandLine, literal, python, quoted } from "../../../../src/uncode/server/page/js/recipe.js";
 
-const ORIGIN = { model: "tiny", revision: null, dtype: "float32", guidance: 0, frequency: null };
+const ORIGIN = { model: "tiny", revision: null, dtype: "float32", weights: null, guidance: 0, frequency: null };
 const CHOSEN = { id: "uncode", title: "uncode", options: { rate: 0.5 }, changed: { rate: 0.5 }, takesTable: true };
 
 function recipe(changes = {}) {
@@ -16,6 +16,12 @@ function recipe(changes = {}) {
 test("the command line of a preset with options", () => {
   const model = "uncode decode --model tiny --dtype float32";
   assert.equal(commandLine(recipe()), `${model} --sampler uncode --set rate=0.5 --length 8 --seed 3 Hello`);
+});
+
+test("packed weights are repeated", () => {
+  const origin = { ...ORIGIN, weights: "int8" };
+  assert.match(commandLine(recipe({ origin })), /--dtype float32 --weights int8/);
+  assert.match(python(recipe({ origin })), /load\("tiny", dtype="float32", weights="int8"\)/);
 });
 
 test("a sampler at its defaults goes by its name", () => {

@@ -45,6 +45,7 @@ def command(
     data: shared.Data = None,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
+    weights: shared.Weights = None,
     revision: shared.Revision = None,
     out: Annotated[
         Path | None, Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
@@ -85,7 +86,9 @@ def command(
 
         entry = SamplerEntry(sampler, sampler, options)
         config = EvalConfig("calibrate", "", (model,), (chosen.name,), (entry,))
-        evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
+        evaluated = load_model(
+            model, config, device=device, dtype=dtype, weights=weights, revision=revision, frequency=frequency
+        )
     calibration = RateCalibration(evaluated, chosen, entry, candidates, seed)
     with resumable(folder), eval_bar(f"calibrate {chosen.name}") as on_progress:
         choice = calibration.run(examples, folder, RunOptions(batch, data), on_progress, labels)

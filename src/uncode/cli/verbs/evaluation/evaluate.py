@@ -20,6 +20,7 @@ from ...options import (
     Force,
     Json,
     Revision,
+    Weights,
     complete_model,
     complete_table,
 )
@@ -76,6 +77,7 @@ def command(
     ] = None,
     device: Device = None,
     dtype: Dtype = None,
+    weights: Weights = None,
     revision: Revision = None,
     backend: Annotated[
         str | None,
@@ -108,6 +110,7 @@ def command(
       uncode eval mini --tasks mini_story --samplers confidence,uncode --limit 20 --out story --view story.html
       uncode eval main --data ./data --tasks gsm8k,sudoku --batch 16
       uncode eval main --model ./my-llada --frequency llada --out my-llada
+      uncode eval fast-dllm --tasks gsm8k --limit 200 --batch 16
     """
     if list_configs:
         _list(as_json)
@@ -140,6 +143,7 @@ def command(
             config=chosen,
             device=place.device(device),
             dtype=dtype,
+            weights=weights,
             revision=revision,
             frequency=frequency,
             backend=backend,
@@ -218,4 +222,15 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
         typer.echo(json.dumps({"run": str(folder), "samples": runner.total}))
     else:
         typer.echo(f"{folder}: the run is complete; `uncode report {folder}` prints its tables.", err=True)
+        _print_published(runner, folder)
     return True
+
+
+def _print_published(runner: Runner, folder: Path) -> None:
+    """Our figures beside those that the config quotes."""
+    if not runner.config.published:
+        return
+    from ....evals.report.scores import read_runs
+    from ...report_text import print_published
+
+    print_published(read_runs([folder]))

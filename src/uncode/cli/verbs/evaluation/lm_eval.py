@@ -17,7 +17,7 @@ def command(context: typer.Context) -> None:
     All arguments are passed on to lm-eval; `uncode lm-eval run --help` prints its own help. The model is
     `--model uncode`. --model_args takes pretrained, sampler and the sampler's options (rate=0.25), length (tokens to
     generate), seed, journal (a folder for the answers, to resume a stopped run), frequency, guidance, stop_at_eos,
-    likelihood_samples, check_greedy, dtype and revision.
+    likelihood_samples, check_greedy, dtype, weights and revision.
 
     Our tasks are uncode_gsm8k, uncode_mbpp, uncode_mini_story, ...; --metadata data=DIR names the folder of the
     benchmarks' files. Generated programs run in our sandbox. --use_cache is refused: use journal=DIR.

@@ -12,7 +12,7 @@ import typer
 
 from ....core.errors import require
 from ....models import TABLE
-from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
+from ...options import Device, Dtype, Json, Weights, complete_family, complete_samplers, trained_folder
 from ...outputs import check_plot, check_run_folder
 from ...printing import print_table, printing
 
@@ -97,6 +97,7 @@ def command(
     draw: Draw = None,
     device: Device = None,
     dtype: Dtype = None,
+    weights: Weights = None,
     out: Out = None,
     plot: Plot = None,
     show: Show = None,
@@ -118,7 +119,7 @@ def command(
       uncode mini --all --quick --family sudoku --samplers left_to_right,mine.toml
       uncode mini --show mini/results.json
     """
-    given = (model, out, families, problems, batch, workers, seed, draw, device, dtype, second, samplers)
+    given = (model, out, families, problems, batch, workers, seed, draw, device, dtype, weights, second, samplers)
     require(
         show is None or not (quick or any(option is not None for option in given)),
         "--show goes with --json, --all and --plot only: leave the other options out.",
@@ -155,6 +156,7 @@ def command(
             draw=draw,
             every_preset=every,
             samplers=tuple(names),
+            weights=weights,
         )
         runs = [run]
         if second is not None:

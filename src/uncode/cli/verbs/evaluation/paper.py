@@ -10,7 +10,7 @@ import typer
 from ....core.errors import require
 from ....util.extras import check_installed
 from ....util.paths import check_folder_can_be_made
-from ...options import Data, Device, Dtype, Frequency, complete_model
+from ...options import Data, Device, Dtype, Frequency, Weights, complete_model
 from ...printing import loading, resumable
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def command(
     frequency: Frequency = None,
     device: Device = None,
     dtype: Dtype = None,
+    weights: Weights = None,
     batch: Batch = None,
     workers: Workers = 1,
     out: Out = None,
@@ -77,7 +78,7 @@ def command(
 
         config = config_for(model, tuple(chosen) or (QUICK_TASKS if quick else TASKS), with_tables=frequency is None)
         count = examples or (QUICK_EXAMPLES if quick else EXAMPLES)
-        run = PaperRun(config, folder, device, dtype, frequency, data, count, batch or _batch_size(device))
+        run = PaperRun(config, folder, device, dtype, weights, frequency, data, count, batch or _batch_size(device))
     page = _write(_decode(run, workers), folder)
     typer.echo(f"{page}: open it in a browser.", err=True)
 

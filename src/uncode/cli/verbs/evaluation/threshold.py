@@ -41,6 +41,7 @@ def command(
     data: shared.Data = None,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
+    weights: shared.Weights = None,
     revision: shared.Revision = None,
     out: Annotated[Path, Option(metavar="FILE", help="The sampler file with the chosen threshold.")] = Path(
         "threshold.toml"
@@ -81,7 +82,9 @@ def command(
 
         entry = SamplerEntry(sampler, sampler, options)
         config = EvalConfig("threshold", "", (model,), tuple(task.name for task in chosen), (entry,))
-        evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
+        evaluated = load_model(
+            model, config, device=device, dtype=dtype, weights=weights, revision=revision, frequency=frequency
+        )
         assert isinstance(evaluated, DiffusionModel), "the sampler is not for autoregressive models"
         evaluated.prepare(entry, chosen[0].settings, {})  # refused now, not after the answers
     with resumable(run):

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ....backbones.loading.checkpoint import read_headers, usual_dtype
 from ....backbones.loading.device import parse_device, parse_dtype
-from ....backbones.loading.memory import WORTH_A_LINE, announce
+from ....backbones.loading.memory import WORTH_A_LINE, ModelSize, announce
 from ....backbones.loading.pretrained import quiet_transformers, read_pretrained
 from ....backbones.loading.tokenizer import check_vocab
 from ....core.errors import UncodeError
@@ -154,7 +154,7 @@ def _read(checkpoint: CausalCheckpoint, device: torch.device, dtype: torch.dtype
         entries = read_headers(checkpoint.folder)
         dtype = dtype or usual_dtype(entries, device)
         parameters = sum(entry.count for entry in entries.values() if entry.is_float)
-        announce(checkpoint.name, parameters, dtype, device)
+        announce(checkpoint.name, ModelSize.plain(parameters, dtype), device)
         is_large = parameters * dtype.itemsize >= WORTH_A_LINE
     else:
         dtype, is_large = dtype or torch.float32, False

@@ -131,7 +131,7 @@ def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> No
     """Raise for a sampler of a config that cannot be built, or lacks a frequency table, before weights are read."""
     for entry in config.samplers:
         for task in (task for task in config.tasks if entry.runs_on(task)):
-            options = entry.options_for(find_task(task).settings)
+            options = entry.options_for(entry.settings_for(find_task(task).settings))
             if options.get("rate") == LABEL_FREE:
                 del options["rate"]
             try:

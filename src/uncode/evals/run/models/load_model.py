@@ -20,6 +20,7 @@ def load_model(
     *,
     device: str | None = None,
     dtype: str | None = None,
+    weights: str | None = None,
     revision: str | None = None,
     frequency: str | None = None,
     backend: str | None = None,
@@ -38,13 +39,14 @@ def load_model(
     )
     if kinds == {True}:
         require(frequency is None, "an autoregressive model takes no frequency table: leave it out.")
+        require(weights is None, "`weights=` is for LLaDA and Dream, not for an autoregressive model: leave it out.")
         return _load_autoregressive(name, config, device, dtype, revision, backend or "transformers")
     require(backend is None, f"a backend is for autoregressive models, and the config '{config.name}' has none.")
     check_is_diffusion(name, revision, config.name)
     table = None if frequency is None else as_table(frequency)
     if not may_refuse:
         check_samplers(config, table, check_exists(name, revision))
-    return DiffusionModel(name, load(name, device=device, dtype=dtype, revision=revision), table)
+    return DiffusionModel(name, load(name, device=device, dtype=dtype, weights=weights, revision=revision), table)
 
 
 def _load_autoregressive(

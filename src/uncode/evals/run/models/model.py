@@ -96,11 +96,13 @@ class EvaluatedModel(ABC):
         seed: int,
         given: str = "",
         anchor: tuple[int, int] | None = None,
+        settings: TaskSettings | None = None,
     ) -> list[Question]:
-        """Examples of a task with their numbers, as the model reads them. Example n has the seed `seed` plus n."""
-        chat, length = task.settings.chat, task.settings.length
+        """Examples of a task with their numbers, as the model reads them. Example n has the seed `seed` plus n.
+        `settings` replace those of the task."""
+        asked = settings or task.settings
         return [
-            Question(one, self.encode(task.prompt(one) + given, chat), length, seed + number, given, anchor)
+            Question(one, self.encode(task.prompt(one) + given, asked.chat), asked.length, seed + number, given, anchor)
             for number, one in examples
         ]
 

@@ -27,6 +27,7 @@
  * @property {string} model
  * @property {string | null} revision
  * @property {string | null} dtype
+ * @property {string | null} weights
  * @property {number} guidance
  * @property {string | null} frequency
  */

@@ -72,7 +72,7 @@ async function start() {
 
 /** @param {import("./api.js").Model} model */
 function factsOf({ id, origin, context }) {
-  return [id, origin?.dtype, context && `context ${context}`].filter(Boolean).join(" · ");
+  return [id, origin?.weights, origin?.dtype, context && `context ${context}`].filter(Boolean).join(" · ");
 }
 
 /**

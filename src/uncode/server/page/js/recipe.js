@@ -36,6 +36,7 @@ export function commandLine(recipe) {
   add("--model", origin.model);
   add("--revision", origin.revision);
   add("--dtype", origin.dtype);
+  add("--weights", origin.weights);
   add("--guidance", origin.guidance || null);
   add("--sampler", chosen.id ?? chosen.title);
   for (const [name, value] of Object.entries(chosen.changed)) add("--set", `${name}=${value}`);
@@ -55,7 +56,7 @@ export function commandLine(recipe) {
 export function python(recipe) {
   const { origin } = recipe;
   const arguments_ = [literal(origin.model)];
-  for (const name of /** @type {const} */ (["revision", "dtype"])) {
+  for (const name of /** @type {const} */ (["revision", "dtype", "weights"])) {
     if (origin[name]) arguments_.push(`${name}=${literal(origin[name])}`);
   }
   const lines = ["import uncode", "", `denoiser = uncode.load(${arguments_.join(", ")})`];

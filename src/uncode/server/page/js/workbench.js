@@ -157,7 +157,7 @@ export class Workbench {
   /** @returns {Recipe[]} */
   recipes() {
     const { hasGaps, parts } = this.prompt;
-    const fallback = { model: this.model.id, revision: null, dtype: null, guidance: 0, frequency: null };
+    const fallback = { model: this.model.id, revision: null, dtype: null, weights: null, guidance: 0, frequency: null };
     return this.cards.map((card) => ({
       origin: this.model.origin ?? fallback,
       parts,

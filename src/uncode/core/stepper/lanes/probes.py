@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor
 
-from ..belief import Belief
-from ..denoiser import Denoiser, Layout, Session
-from ..pieces.cache import NoCache, Place, Span
-from ..pieces.propose import Proposal
-from ..support.arrays import Ints
-from ..support.transfer import upload
-from ..view import Probed, View
-from .rows import Batch
+from ...belief import Belief
+from ...denoiser import Denoiser, Layout, Session
+from ...pieces.cache import NoCache, Place, Span
+from ...pieces.propose import Proposal
+from ...support.arrays import Ints
+from ...support.transfer import upload
+from ...view import Probed, View
+from ..rows import Batch
 
 
 class Probes:

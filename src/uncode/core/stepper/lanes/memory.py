@@ -9,14 +9,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..belief import Belief, divergence, log_probabilities
-from ..denoiser import Facts
-from ..pieces.cache import Span
-from ..pieces.piece import Buffer
-from ..pieces.policy import Sampler
-from ..support.arrays import Ints
-from ..support.transfer import upload
-from ..view import View
+from ...belief import Belief, divergence, log_probabilities
+from ...denoiser import Facts
+from ...pieces.cache import Span
+from ...pieces.piece import Buffer
+from ...pieces.policy import Sampler
+from ...support.arrays import Ints
+from ...support.transfer import upload
+from ...view import View
 
 LAST = Buffer("last log-probabilities", "token", float("nan"))
 """Kept where a piece needs the drift of the distribution. No piece can declare a buffer of this name."""

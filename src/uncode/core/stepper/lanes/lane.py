@@ -8,18 +8,18 @@ from functools import reduce
 import numpy as np
 from torch import Tensor
 
-from ..canvas import Canvas
-from ..denoiser import Denoiser, Facts
-from ..errors import require
-from ..pieces.blocks import Blocks
-from ..pieces.piece import Piece
-from ..pieces.policy import Sampler
-from ..support.arrays import Ints
-from ..support.transfer import upload
+from ...canvas import Canvas
+from ...denoiser import Denoiser, Facts
+from ...errors import require
+from ...pieces.blocks import Blocks
+from ...pieces.piece import Piece
+from ...pieces.policy import Sampler
+from ...support.arrays import Ints
+from ...support.transfer import upload
+from ..rows import Batch, Rows
 from .draft_steps import DraftSteps
 from .memory import Memory, buffers_of
 from .probes import Probes
-from .rows import Batch, Rows
 
 
 class Lane:

@@ -18,15 +18,15 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..belief import Belief
-from ..denoiser import Denoiser, Facts, Layout, Session
-from ..pieces.cache import Place, Plan
-from ..pieces.policy import Sampler
-from ..support.arrays import Ints
-from ..support.transfer import upload
-from ..view import Ranking, View
-from .record import Decision
-from .rows import Batch, OpenBlocks
+from ...belief import Belief
+from ...denoiser import Denoiser, Facts, Layout, Session
+from ...pieces.cache import Place, Plan
+from ...pieces.policy import Sampler
+from ...support.arrays import Ints
+from ...support.transfer import upload
+from ...view import Ranking, View
+from ..record import Decision
+from ..rows import Batch, OpenBlocks
 
 
 class DraftSteps:

@@ -11,17 +11,52 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .kv_cache import LayerCache
+from ..kv_cache import LayerCache
 
+FP8 = torch.float8_e4m3fn
 HEADS_PER_PROGRAM = 8
 """Heads of a token that one program of RoPE rotates."""
 
 
 @triton.jit
+def _to_fp8(value):
+    """A row as e4m3 numbers, the largest of which is 448, and its scale."""
+    top = tl.maximum(tl.max(tl.abs(value), 0), 1e-30)
+    return value * (tl.math.div_rn(1.0, top) * 448.0), top * (1 / 448.0)
+
+
+@triton.jit
+def _quantize_rows(h, packed, scale, WIDTH: tl.constexpr, LANES: tl.constexpr):
+    """One row. Grid: (rows,)."""
+    row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
+    inside = lane < WIDTH
+    number, own = _to_fp8(tl.load(h + row * WIDTH + lane, mask=inside, other=0.0).to(tl.float32))
+    tl.store(scale + row, own)
+    tl.store(packed + row * WIDTH + lane, number.to(packed.dtype.element_ty), mask=inside)
+
+
+def quantize_rows(h: Tensor) -> tuple[Tensor, Tensor]:
+    """`h` in fp8, and the float32 scale of each row `[*]`."""
+    h = h.contiguous()
+    width, packed, scale = h.shape[-1], torch.empty_like(h, dtype=FP8), h.new_empty(h.shape[:-1], dtype=torch.float32)
+    lanes = triton.next_power_of_2(width)
+    with torch.cuda.device_of(h):
+        _quantize_rows[(scale.numel(),)](h, packed, scale, WIDTH=width, LANES=lanes, num_warps=_warps(lanes))
+    return packed, scale
+
+
+def _warps(lanes: int) -> int:
+    """Of a program that has a whole row."""
+    return min(max(lanes // 256, 1), 16)
+
+
+@triton.jit
 def _add_norm(
-    x, delta, weight, total, out, eps, split_stride, WIDTH: tl.constexpr, LANES: tl.constexpr, SPLITS: tl.constexpr
+    x, delta, weight, total, out, scale, eps, split_stride,
+    WIDTH: tl.constexpr, LANES: tl.constexpr, SPLITS: tl.constexpr, PACKS: tl.constexpr,
 ):  # fmt: skip
-    """One row: residual add (the partial sums of a split-K product added up first), then RMSNorm. Grid: (rows,)."""
+    """One row: residual add (the partial sums of a split-K product added up first), then RMSNorm, and fp8 where the
+    next product takes it. Grid: (rows,)."""
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
     inside = lane < WIDTH
     at = row * WIDTH + lane
@@ -34,22 +69,36 @@ def _add_norm(
     h = value.to(tl.float32)
     h = h * tl.rsqrt(tl.sum(h * h, 0) / WIDTH + eps)
     scaled = tl.load(weight + lane, mask=inside, other=0.0).to(tl.float32) * h.to(value.dtype).to(tl.float32)
-    tl.store(out + at, scaled, mask=inside)
+    if PACKS:
+        scaled, own = _to_fp8(scaled.to(value.dtype).to(tl.float32))
+        tl.store(scale + row, own)
+    tl.store(out + at, scaled.to(out.dtype.element_ty), mask=inside)
 
 
 def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """`x + delta` and its RMSNorm; `delta` may be partial sums, `[SPLIT_K, *]`."""
+    out = torch.empty_like(x, memory_format=torch.contiguous_format)
+    return _launch_add_norm(x, delta, weight, eps, out, None), out
+
+
+def add_norm_fp8(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
+    """`x + delta` and its RMSNorm in fp8, with the scale of each row: as :func:`quantize_rows` of :func:`add_norm`."""
+    out = torch.empty_like(x, dtype=FP8, memory_format=torch.contiguous_format)
+    scale = x.new_empty(x.shape[:-1], dtype=torch.float32)
+    return _launch_add_norm(x, delta, weight, eps, out, scale), out, scale
+
+
+def _launch_add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, out: Tensor, scale: Tensor | None) -> Tensor:
     x = x.contiguous()
-    width, total, out = x.shape[-1], torch.empty_like(x), torch.empty_like(x)
-    grid = (x.numel() // width,)
+    width, total = x.shape[-1], torch.empty_like(x)
     lanes = triton.next_power_of_2(width)
-    warps = min(max(lanes // 512, 1), 16)
     with torch.cuda.device_of(x):  # a kernel starts on the current device, wherever its tensors lie
-        _add_norm[grid](
-            x, delta.contiguous(), weight, total, out, eps, x.numel(), WIDTH=width, LANES=lanes,
-            SPLITS=len(delta) if delta.dim() > x.dim() else 1, num_warps=warps, enable_fp_fusion=False,
+        _add_norm[(x.numel() // width,)](
+            x, delta.contiguous(), weight, total, out, out if scale is None else scale, eps, x.numel(), WIDTH=width,
+            LANES=lanes, SPLITS=len(delta) if delta.dim() > x.dim() else 1, PACKS=scale is not None,
+            num_warps=_warps(lanes), enable_fp_fusion=False,
         )  # fmt: skip
-    return total, out
+    return total
 
 
 @triton.jit(do_not_specialize=["period", "length"])

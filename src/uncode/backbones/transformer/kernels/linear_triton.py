@@ -36,6 +36,17 @@ SPLIT_K = 4
 """Partial sums of a product that is split along K."""
 
 
+@triton.jit
+def first_tiles(
+    h, weight, K: tl.constexpr, SPLIT_K: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):  # fmt: skip
+    """A program's columns of the output, the rows, and its first tiles of the weights and of the inputs."""
+    column, row, k = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N), tl.arange(0, ROWS), tl.arange(0, BLOCK_K)
+    start = tl.program_id(1) * (K // SPLIT_K)
+    weights = weight + column.to(tl.int64)[:, None] * K + start + k[None]
+    return column, row, weights, h + row[None] * K + start + k[:, None]
+
+
 @triton.jit(do_not_specialize=["rows"])
 def _linear(
     h, weight, bias, out, rows, n,
@@ -43,14 +54,10 @@ def _linear(
     STAGES: tl.constexpr, HAS_BIAS: tl.constexpr,
 ):  # fmt: skip
     """`h @ weight.T`. Grid: (n / BLOCK_N, SPLIT_K). Reads each weight once."""
-    k_per_split: tl.constexpr = K // SPLIT_K
-    column, start = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N), tl.program_id(1) * k_per_split
-    own = weight + column.to(tl.int64) * K + start
-    row, k = tl.arange(0, ROWS), tl.arange(0, BLOCK_K)
+    column, row, weights, inputs = first_tiles(h, weight, K, SPLIT_K, ROWS, BLOCK_N, BLOCK_K)
     is_row = row < rows
-    weights, inputs = own[:, None] + k[None], h + row[None] * K + start + k[:, None]
     total = tl.zeros((BLOCK_N, ROWS), tl.float32)
-    for _ in tl.range(0, k_per_split // BLOCK_K, num_stages=STAGES):
+    for _ in tl.range(0, K // SPLIT_K // BLOCK_K, num_stages=STAGES):
         w = tl.load(weights, eviction_policy="evict_first")
         total = tl.dot(w, tl.load(inputs, mask=is_row[None], other=0.0), total)
         weights += BLOCK_K
@@ -92,12 +99,8 @@ def _swiglu(
     K: tl.constexpr, ROWS: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
     """`silu(h @ gate.T) * (h @ up.T)`, the two matrices one below the other. Grid: (hidden / BLOCK_N,)."""
-    column = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
-    gates = weight + column.to(tl.int64) * K
-    ups = gates + hidden.to(tl.int64) * K
-    row, k = tl.arange(0, ROWS), tl.arange(0, BLOCK_K)
-    is_row = row < rows
-    gates, ups, inputs = gates[:, None] + k[None], ups[:, None] + k[None], h + row[None] * K + k[:, None]
+    column, row, gates, inputs = first_tiles(h, weight, K, 1, ROWS, BLOCK_N, BLOCK_K)
+    ups, is_row = gates + hidden.to(tl.int64) * K, row < rows
     gate, up = tl.zeros((BLOCK_N, ROWS), tl.float32), tl.zeros((BLOCK_N, ROWS), tl.float32)
     for _ in tl.range(0, K // BLOCK_K, num_stages=STAGES):
         x = tl.load(inputs, mask=is_row[None], other=0.0)

@@ -1,0 +1,1 @@
+"""Triton kernels: what the modules of the same name compute in plain torch."""
