@@ -189,6 +189,14 @@ def fast_dllm_v2_config(number: int) -> Config:
     }
 
 
+def a2d_config(number: int) -> Config:
+    return llama_config(number) | {"architectures": ["A2DQwen3LMHeadModel"], "model_type": "a2d-qwen3"}
+
+
+def a2d_bd3lm_config(number: int) -> Config:
+    return a2d_config(number) | {"block_size": BLOCK_LENGTHS[number]}
+
+
 def llada_weights(config: Config, seed: int) -> dict[str, Tensor]:
     """Float32 weights under LLaDA's parameter names."""
     width, hidden, vocab = config["d_model"], config["mlp_hidden_size"], config["embedding_size"]
@@ -272,6 +280,8 @@ DIALECTS = {
     "stable_diffcoder": (stable_diffcoder_config, llama_weights),
     "sdar": (sdar_config, partial(llama_weights, has_norm=True)),
     "dream_reasoner": (dream_reasoner_config, partial(llama_weights, has_norm=True)),
+    "a2d": (a2d_config, partial(llama_weights, has_norm=True)),
+    "a2d_bd3lm": (a2d_bd3lm_config, partial(llama_weights, has_norm=True)),
     "fast_dllm_v2": (fast_dllm_v2_config, partial(llama_weights, has_bias=True)),
 }
 

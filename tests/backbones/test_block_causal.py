@@ -25,7 +25,7 @@ from uncode.core.stepper.state import State
 from uncode.engine import Engine, Request
 from uncode.samplers.resolve import for_model, resolve
 
-BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2"]
+BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2", "a2d_bd3lm"]
 EXACT: list[CachePolicy] = [BlockCache(), PrefixCache(), DualCache(), PrefixCache(refresh=1), DualCache(refresh=2)]
 SAMPLERS = {
     "one token a step": presets.left_to_right(block_length=4),
@@ -103,6 +103,20 @@ def test_a_step_computes_the_open_block_and_once_the_one_before() -> None:
     assert max(last[:2]) < min(last[2:6]) and max(last[2:6]) < min(last[6:])
 
 
+def test_blocks_that_count_from_the_answer() -> None:
+    """From the first mask of a row, also beside rows whose answers begin earlier."""
+    model = like_the_toy("a2d_bd3lm", 2)
+    sampler = presets.confidence(block_length=4)
+    trace = decode(model, canvas_of((6, 6)), sampler)
+    assert trace.window[0].tolist() == [[0, 10], *[[6, 10]] * 3, [6, 12], [10, 12]]
+    rows = [[1, 2, 3, MASK, MASK, MASK, MASK, MASK, MASK], [1, 2, 3, 4, 5, MASK, 6, MASK, MASK, MASK]]
+    both = decode(model, Canvas.infill(rows, MASK), sampler)
+    for number, row in enumerate(rows):
+        alone = decode(model, Canvas.infill([row], MASK), sampler)
+        assert torch.equal(alone.rows[0], both.rows[number])
+        assert torch.equal(alone.window[0], both.window[number, : alone.window.shape[1]])
+
+
 def test_given_tokens_inside_the_answer() -> None:
     """A block without masks is skipped, and computed with the next one that has some."""
     model = like_the_toy("sdar", 2)
@@ -144,6 +158,10 @@ def test_guidance_sees_blocks_too() -> None:
 def test_the_likelihood_is_the_sum_over_blocks() -> None:
     """Each given the finished ones: what stands in a later block changes nothing."""
     model = like_the_toy("sdar", 2)
+    from_answer = like_the_toy("a2d_bd3lm", 2)
+    both = (log_likelihood(from_answer, [1, 2], ids, method="exact") for ids in ([3, 4, 5, 6], [3, 4, 5, 6, 7]))
+    alone = log_likelihood(from_answer, [1, 2, 3, 4, 5, 6], [7], method="exact")
+    assert next(both) + alone == pytest.approx(next(both), abs=1e-9)
     prompt, answer = [1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12, 13]
     parts = [(prompt, answer[:2]), ([*prompt, *answer[:2]], answer[2:6]), ([*prompt, *answer[:6]], answer[6:])]
     for options in ({"method": "exact"}, {"samples": 16}):

@@ -76,7 +76,8 @@ def test_padding_changes_nothing(dialect: str) -> None:
         alone, length = ids[row : row + 1, valid[row]], int(valid[row].sum())
         every, nothing = spans((0, length)), spans((0, 0))
         plan = Plan(every, every, store=nothing, reuse=nothing)
-        logits = model.open(1, length).logits(alone, Layout.without_padding(alone > 0), plan)
+        nothing_given = torch.zeros_like(alone, dtype=torch.bool)
+        logits = model.open(1, length).logits(alone, Layout.without_padding(nothing_given), plan)
         torch.testing.assert_close(found[row, valid[row]], logits[0], atol=1e-12, rtol=0)
 
 
@@ -177,7 +178,7 @@ def test_a_guided_model_has_every_fact_of_its_model() -> None:
         samplers, frame = {"own": Path("own.toml")}, ((1,), (2,))
         parameters, context, is_bounded, sees_padding = 7, 64, True, False
         has_kv_cache, copies_kv_cache, graph_tokens, computes_in_parts = True, True, 8, True
-        block_length, slides_on_device = 4, True
+        block_length, blocks_from_answer, slides_on_device = 4, True, True
 
     model = Odd()
     changed = {"graph_tokens": 4, "about": {"model": "odd", "guidance": 1.0}}
@@ -201,13 +202,15 @@ def test_the_exact_likelihood_is_the_mean_over_all_orders(dialect: str) -> None:
     """Of a block-causal model, over those that fill one block after the other."""
     model, total = like_the_toy(dialect, 2), 0.0
     every, nothing = spans((0, 7)), spans((0, 0))
-    blocks = [(len(PROMPT) + place) // (model.block_length or 7) for place in range(4)]
+    origin = len(PROMPT) if model.blocks_from_answer else 0
+    blocks = [(len(PROMPT) + place - origin) // (model.block_length or 7) for place in range(4)]
+    prompt_alone = Layout.without_padding(torch.arange(7)[None] < len(PROMPT))
     orders = [order for order in itertools.permutations(range(4)) if [blocks[place] for place in order] == blocks]
     for order in orders:
         ids = torch.tensor([[*PROMPT, *[MASK] * 4]])
         for place in order:
             plan = Plan(every, every, store=nothing, reuse=nothing)
-            logits = model.open(1, 7).logits(ids, Layout.without_padding(ids != MASK), plan)
+            logits = model.open(1, 7).logits(ids, prompt_alone, plan)
             total += float(logits[0, 3 + place].log_softmax(-1)[ANSWER[place]])
             ids[0, 3 + place] = ANSWER[place]
     exact = log_likelihood(model, PROMPT, ANSWER, method="exact")

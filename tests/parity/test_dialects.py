@@ -19,7 +19,7 @@ from safetensors.torch import load_file
 
 import uncode
 from tests.checkpoints import COUNT, DIALECTS, checkpoint
-from tests.parity.test_models import CLOSE, DATA, LENGTH, difference, full, span
+from tests.parity.test_models import CLOSE, DATA, LENGTH, START, difference, full, span
 from uncode import Canvas, Sampler, decode, presets
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.core.denoiser import Layout
@@ -46,13 +46,14 @@ def test_logits_are_the_published_ones(models: Any, name: str, number: int) -> N
     model = models[name, number]
     whole = load_file(DATA / f"model-{name}.safetensors")
     data = {key.split(".")[1]: t for key, t in whole.items() if key.startswith(f"{number}.")}
-    layout = Layout.without_padding(torch.zeros(2, LENGTH, dtype=torch.bool))
+    layout = Layout.without_padding((torch.arange(LENGTH) < START).expand(2, -1))
     session = model.open(2, LENGTH)
     logits = session.logits(data["tokens"], layout, full(span(0, LENGTH)))
     assert difference(logits, data["full"], model) <= CLOSE
     assert ("block" in data) == (model.block_length is not None)
     if model.block_length is not None:
-        start = (LENGTH - 1) // model.block_length * model.block_length
+        origin = START if model.blocks_from_answer else 0
+        start = origin + (LENGTH - 1 - origin) // model.block_length * model.block_length
         session.logits(data["tokens"], layout, full(span(0, start)))
         block = Plan(span(start, LENGTH), span(start, LENGTH), store=span(0, 0), reuse=span(0, start))
         found = session.logits(data["tokens"], layout, block)
@@ -89,7 +90,13 @@ def of_sdar(s: Settings) -> Sampler:
     return presets.dynamic(threshold=s["confidence_threshold"], **options)
 
 
+def of_bd3lm(s: Settings) -> Sampler:
+    return presets.confidence(block_length=s["block_length"])
+
+
 DECODERS: dict[str, Callable[[Settings], Sampler]] = {
+    "a2d": of_llada,
+    "a2d_bd3lm": of_bd3lm,
     "illada": of_llada,
     "stable_diffcoder": of_coder,
     "sdar": of_sdar,

@@ -53,7 +53,7 @@ class TransformerDenoiser(Denoiser):
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
-        self.block_length = network.shape.block_length
+        self.block_length, self.blocks_from_answer = network.shape.block_length, network.shape.blocks_from_answer
         self.is_mask_assumed = False
         """Whether the checkpoint does not say its mask id. The first forward then looks whether it can be."""
         self.about = about or {"model": dialect.model_type}

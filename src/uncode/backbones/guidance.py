@@ -33,7 +33,7 @@ class Guided(Denoiser):
         self.frequency, self.released_table = denoiser.frequency, denoiser.released_table
         self.samplers, self.frame = denoiser.samplers, denoiser.frame
         self.parameters, self.computes_in_parts = denoiser.parameters, denoiser.computes_in_parts
-        self.block_length = denoiser.block_length
+        self.block_length, self.blocks_from_answer = denoiser.block_length, denoiser.blocks_from_answer
         self.context, self.is_bounded, self.sees_padding = denoiser.context, denoiser.is_bounded, denoiser.sees_padding
         self.has_kv_cache, self.graph_tokens = denoiser.has_kv_cache, denoiser.graph_tokens // 2
         self.about = dict(denoiser.about) | {"guidance": self.scale}

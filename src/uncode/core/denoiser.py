@@ -88,8 +88,10 @@ class Denoiser:
     context: int | None = None
     """Tokens the model was trained on; None where that is not known."""
     block_length: int | None = None
-    """Of a block-causal model: a position sees the blocks of so many tokens up to its own, counted from the row's first
-    token. Samplers then fill one of these blocks at a time. None: a position sees all others."""
+    """Of a block-causal model: a position sees the blocks of so many tokens up to its own. Samplers then fill one of
+    these blocks at a time. None: a position sees all others."""
+    blocks_from_answer: bool = False
+    """Whether these blocks count from the first generated token, and not from the first of all."""
     is_bounded: bool = False
     """Whether the model cannot be run on more tokens than its context."""
     sees_padding: bool = True
@@ -131,6 +133,7 @@ class Facts:
     copies_kv_cache: bool = False
     slides_on_device: bool = False
     block_length: int | None = None
+    blocks_from_answer: bool = False
     tokenizer: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -152,6 +155,7 @@ class Facts:
             copies_kv_cache=denoiser.copies_kv_cache,
             slides_on_device=denoiser.slides_on_device,
             block_length=denoiser.block_length,
+            blocks_from_answer=denoiser.blocks_from_answer,
             tokenizer=denoiser.tokenizer,
         )
 

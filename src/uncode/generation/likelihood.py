@@ -50,18 +50,19 @@ def log_likelihood(
     require(is_valid, "samples and batch_size must be whole numbers of at least 1.")
     require(method in ("monte carlo", "exact"), f"the method must be 'monte carlo' or 'exact', not '{method}'.")
     total = 0.0
-    for before, block in _blocks(prompt, answer, denoiser.block_length):
+    for before, block in _blocks(prompt, answer, denoiser):
         exact, n = method == "exact", len(block)
         masks, weights = _all_masks(n) if exact else random_masks(n, samples, batch_size, seed)
         total += float(weights @ masked_log_probability(denoiser, before, block, masks, batch_size).cpu())
     return total
 
 
-def _blocks(prompt: list[int], answer: list[int], length: int | None) -> Iterator[tuple[list[int], list[int]]]:
+def _blocks(prompt: list[int], answer: list[int], denoiser: Denoiser) -> Iterator[tuple[list[int], list[int]]]:
     """The blocks of an answer, each with all that stands before it; one where the model is not block-causal."""
-    whole, start = [*prompt, *answer], len(prompt)
+    whole, start, length = [*prompt, *answer], len(prompt), denoiser.block_length
+    origin = start if denoiser.blocks_from_answer else 0
     while start < len(whole):
-        stop = len(whole) if length is None else (start // length + 1) * length
+        stop = len(whole) if length is None else origin + ((start - origin) // length + 1) * length
         yield whole[:start], whole[start:stop]
         start = stop
 

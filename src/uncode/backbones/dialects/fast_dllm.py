@@ -23,7 +23,7 @@ FAST_DLLM_V2 = like_llama(
     "logits within 1e-5 of its published modelling code on five small random checkpoints",
     (
         Release("Efficient-Large-Model/Fast_dLLM_v2_1.5B", _1_5B, chat=True),
-        Release("Efficient-Large-Model/Fast_dLLM_v2_7B", _7B, chat=True),
+        Release("Efficient-Large-Model/Fast_dLLM_v2_7B", _7B, chat=True, licence="apache-2.0"),
     ),
     shift=1,
     end_of_turn="<|im_end|>",

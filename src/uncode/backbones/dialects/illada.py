@@ -32,10 +32,11 @@ ILLADA = like_llama(
     "illada",
     _illada_shape,
     _IDS,
-    "logits within 1e-5 of its published modelling code on five small random checkpoints",
+    "logits within 1e-5 of its modelling code, typed off, and the tokens of LLaDA's generate.py, on five small random "
+    "checkpoints",
     (
-        Release("GSAI-ML/iLLaDA-8B-Base", _8B, chat=False),
-        Release("GSAI-ML/iLLaDA-8B-Instruct", _8B, chat=True),
+        Release("GSAI-ML/iLLaDA-8B-Base", _8B, chat=False, licence="apache-2.0"),
+        Release("GSAI-ML/iLLaDA-8B-Instruct", _8B, chat=True, licence="apache-2.0"),
     ),
     mask_source="README.md of ML-GSAI/LLaDA, 2026-06-24",
 )
@@ -43,7 +44,8 @@ STABLE_DIFFCODER = like_llama(
     "llama",
     _coder_shape,
     _IDS,
-    "logits within 1e-5 of its published modelling code on five small random checkpoints",
+    "logits within 1e-5 of transformers' LLaMA, which it inherits, and the tokens of its generate_block, typed off, on "
+    "five small random checkpoints",
     (
         Release("ByteDance-Seed/Stable-DiffCoder-8B-Base", _CODER, chat=False),
         Release("ByteDance-Seed/Stable-DiffCoder-8B-Instruct", _CODER, chat=True),

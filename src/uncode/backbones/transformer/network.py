@@ -49,6 +49,8 @@ class Shape:
     """Whether each head of the queries and keys has an RMSNorm before RoPE (Qwen3)."""
     block_length: int | None = None
     """Of a block-causal model: a position sees the blocks of so many tokens up to its own. None: it sees all."""
+    blocks_from_answer: bool = False
+    """Whether these blocks count from the first generated token, and not from the first of all."""
 
     @property
     def head_width(self) -> int:

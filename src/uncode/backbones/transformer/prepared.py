@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ...core.denoiser import Layout
 from ...core.pieces.cache import Plan, Span
 from ...core.support.arrays import Ints
 from ...core.support.transfer import upload
@@ -47,7 +48,8 @@ SLIDING_MULTIPLE = 32
 class RowPositions:
     """Each row's first valid column, and RoPE at all columns."""
 
-    def __init__(self, network: Transformer, valid: Tensor, dtype: torch.dtype) -> None:
+    def __init__(self, network: Transformer, layout: Layout, dtype: torch.dtype) -> None:
+        valid = layout.valid
         self.valid, self.valid_host = valid, valid.cpu().numpy()
         self.first = np.argmax(self.valid_host, 1)
         self.length = self.valid_host.shape[1]
@@ -56,13 +58,17 @@ class RowPositions:
         positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         shape = network.shape
         self.rope = rope_of(positions, shape.head_width, shape.theta, at_least_float32(dtype))
-        self.block_length = shape.block_length
+        self.block_length, self.origin = shape.block_length, self.first
+        """The first column of the rows from which blocks count."""
+        if shape.blocks_from_answer:
+            self.origin = np.argmax(self.valid_host & ~layout.given.cpu().numpy(), 1)
 
     def take(self, rows: Ints) -> RowPositions:
         """The positions of some of the rows."""
         taken = copy(self)
         index = upload(rows, self.valid.device)
-        taken.valid, taken.valid_host, taken.first = self.valid[index], self.valid_host[rows], self.first[rows]
+        taken.valid, taken.valid_host = self.valid[index], self.valid_host[rows]
+        taken.first, taken.origin = self.first[rows], self.origin[rows]
         taken.first_columns = self.first_columns[index]
         taken.rope = tuple(t if len(t) == 1 else t[index] for t in self.rope)  # type: ignore[assignment]
         return taken
@@ -71,7 +77,7 @@ class RowPositions:
         """The block of a block-causal model that each column `at` `[B, T]` is in; padding on the left is in the
         first."""
         assert self.block_length is not None
-        found: Ints = np.maximum(at - self.first[:, None], 0) // self.block_length
+        found: Ints = (np.maximum(at, self.first[:, None]) - self.origin[:, None]) // self.block_length
         return found
 
     def clip(self, plan: Plan) -> Plan:
@@ -136,7 +142,7 @@ def _block_causal(
     """The mask of a block-causal model, `[B, 1, T, keys]`, from the blocks of the queries `[B, T]` and of the keys.
 
     As it was where no query may see less than the others, which is so inside a block."""
-    if (queries.min(1) >= np.where(visible, keys, 0).max(1)).all():
+    if (queries.min(1) >= np.where(visible, keys, keys.min()).max(1)).all():
         return mask
     seen = upload(keys, device)[:, None, None] <= upload(queries, device)[:, None, :, None]
     return seen if mask is None else seen & mask

@@ -152,7 +152,7 @@ class TransformerSession:
 
     def _rows_of(self, layout: Layout) -> RowPositions:
         if self.version != layout.version:
-            self.positions = RowPositions(self.network, layout.valid, self.network.embed.weight.dtype)
+            self.positions = RowPositions(self.network, layout, self.network.embed.weight.dtype)
             self.version, self.prepared = layout.version, None
             self.graphs.shrink(len(layout.valid))  # not as rows leave: others often join before the next forward
         return self.positions

@@ -137,7 +137,7 @@ class Rows:
     committed: Ints
     """Tokens committed by the last step."""
     lead: Ints
-    """Of a block-causal model: the tokens before the span that are in the block in which it starts."""
+    """Of a block-causal model: how many tokens before the span the block starts in which the span does."""
     settled: Ints
     """Of a block-causal model: the offset at which its last block started, before which all stored keys are final."""
     finished: NDArray[np.bool_]

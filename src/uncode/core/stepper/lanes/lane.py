@@ -147,7 +147,8 @@ def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, c
     """New rows with their blocks and steps, planned lane by lane, in the order of the canvas."""
     masked, lengths = canvas.masked[:, canvas.start :].cpu().numpy(), canvas.lengths.cpu().numpy()
     before = canvas.valid[:, : canvas.start].sum(1).cpu().numpy()
-    lead = before % facts.block_length if facts.block_length else np.zeros_like(before)
+    counted = -np.argmax(masked, 1) if facts.blocks_from_answer else before
+    lead = counted % facts.block_length if facts.block_length else np.zeros_like(before)
     parts = []
     for number in np.unique(numbers):
         here = np.flatnonzero(numbers == number)
