@@ -90,7 +90,7 @@ def model(folder: Path) -> Any:
 
 
 def test_a_masked_lm_takes_no_format_of_weights(folder: Path) -> None:
-    with pytest.raises(UncodeError, match="`weights=` is for LLaDA and Dream"):
+    with pytest.raises(UncodeError, match="`weights=` is for diffusion models"):
         uncode.load(folder, weights="int8")
 
 

@@ -211,7 +211,7 @@ def test_copies_and_pickles(tmp_path: Path, name: str) -> None:
 def test_a_row_is_the_same_alone_and_in_a_batch(tmp_path: Path, dialect: str, name: str) -> None:
     model: Any = uncode.load(checkpoint(tmp_path, dialect, 0), device="cpu", weights=name)
     prompts = [[1, 2, 3], [4], [5, 6]]
-    for sampler in (presets.confidence(), presets.semi_ar(blocks=3, cache="dual")):
+    for sampler in (presets.confidence(block_length=4), presets.confidence(block_length=4, cache="dual")):
         together = decode(model, Canvas.after_prompt(prompts, length=12, mask_id=model.mask_id), sampler)
         for row, prompt in enumerate(prompts):
             alone = decode(model, Canvas.after_prompt([prompt], length=12, mask_id=model.mask_id), sampler)

@@ -107,7 +107,7 @@ Weights = Annotated[
     str | None,
     typer.Option(
         metavar="FORMAT",
-        help="fp8, int8 or int4: pack the weights of LLaDA and Dream while they are read.  [default: none of them]",
+        help="fp8, int8 or int4: pack the weights of a diffusion model while they are read.  [default: none of them]",
         callback=check_weights,
         autocompletion=complete_weights,
     ),

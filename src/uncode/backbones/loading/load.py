@@ -56,7 +56,7 @@ def load(
     """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
-    `weights` packs the layers' matrices of LLaDA and Dream while they are read: "fp8", "int8" or "int4".
+    `weights` packs the layers' matrices of a diffusion model while they are read: "fp8", "int8" or "int4".
     `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
     hub's. No code from a checkpoint is run and no pickle is read.
     """
@@ -82,7 +82,7 @@ def load(
     if dialect is not None:
         denoiser: Denoiser = _read(folder, dialect, config, tokenizer, about, chosen, kind, weights, device_map)
     else:
-        require(weights is None, "`weights=` is for LLaDA and Dream: load this model without.")
+        require(weights is None, "`weights=` is for diffusion models, not for masked LMs: load this model without.")
         require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
         from ..masked_lm import read
 

@@ -39,7 +39,7 @@ def load_model(
     )
     if kinds == {True}:
         require(frequency is None, "an autoregressive model takes no frequency table: leave it out.")
-        require(weights is None, "`weights=` is for LLaDA and Dream, not for an autoregressive model: leave it out.")
+        require(weights is None, "`weights=` is for diffusion models, not for an autoregressive one: leave it out.")
         return _load_autoregressive(name, config, device, dtype, revision, backend or "transformers")
     require(backend is None, f"a backend is for autoregressive models, and the config '{config.name}' has none.")
     check_is_diffusion(name, revision, config.name)
