@@ -171,10 +171,10 @@ def test_rows_of_similar_width_are_computed_together(kind: str, monkeypatch: pyt
     monkeypatch.setattr(prepared, "MAX_PART_TOKENS", 40)
     parts, real = list[tuple[str, bool]](), TransformerSession._run_part
 
-    def watched(self: TransformerSession, part: prepared.RowPart, tokens: Tensor, logits: Tensor) -> None:
+    def watched(self: TransformerSession, part: prepared.RowPart, *given: Any, **check: Any) -> None:
         self.threads = 3
         parts.append((current_thread().name, part.prepared.inputs.cache_columns is not None))
-        real(self, part, tokens, logits)
+        real(self, part, *given, **check)
 
     monkeypatch.setattr(TransformerSession, "_run_part", watched)
     model = like_the_toy(kind, 3)
