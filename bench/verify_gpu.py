@@ -83,7 +83,10 @@ def checks(out: Path) -> Iterator[Check]:
         True,
     )
     yield Check(
-        "engine", ("bench/serve.py", "--engine", "--device", "cuda", "--check"), r"^.* requests at a time.*$", True
+        "engine",
+        ("bench/serve.py", "--engine", "--device", "cuda", "--tokens", "1024", "--check"),
+        r"^.* requests at a time.*$",
+        True,
     )
 
 

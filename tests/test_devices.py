@@ -10,13 +10,15 @@ import pytest
 import torch
 
 from tests import grid
-from tests.checkpoints import DIALECTS, checkpoint
+from tests.checkpoints import checkpoint
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, decode, load, presets
 from uncode.core.noise import PhiloxNoise, Purpose
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.support import transfer
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+
+PAIRS = grid.SCORED_SELECTORS[::7]
 
 
 def model(device: str, dtype: torch.dtype) -> FunctionDenoiser:
@@ -36,7 +38,7 @@ def test_noise_is_the_same_on_a_gpu() -> None:
 
 
 @gpu
-@pytest.mark.parametrize(("score", "select"), grid.SCORED_SELECTORS[::3], ids=grid.short_name)  # each occurs with some
+@pytest.mark.parametrize(("score", "select"), PAIRS, ids=grid.short_name)
 def test_a_gpu_writes_the_same_tokens(score: object, select: object) -> None:
     canvas = Canvas.after_prompt([[1, 2]] * 3, length=38, mask_id=31)
     for propose, (remask, paired) in zip(grid.PROPOSALS[:4], grid.REMASKERS, strict=False):
@@ -57,11 +59,18 @@ def test_bf16_logits_on_a_gpu() -> None:
     assert not (trace.tokens == 31).any() and trace.tokens.device.type == "cpu"
 
 
+def test_each_score_and_each_selector_is_tried_on_a_gpu() -> None:
+    for every, tried in zip(zip(*grid.SCORED_SELECTORS, strict=True), zip(*PAIRS, strict=True), strict=True):
+        assert set(map(str, every)) == set(map(str, tried))
+
+
 @gpu
 @pytest.mark.parametrize("cache", ["none", "prefix", "dual", "window"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["llada", "dream", "illada", "sdar", "fast_dllm_v2"])
 def test_models_write_the_same_tokens_on_a_gpu(tmp_path: Path, dialect: str, cache: str) -> None:
     """Unequal rows, caches and all, in float64; and each row alone is the row in the batch, in float32 too."""
+    if cache == "window" and dialect in ("sdar", "fast_dllm_v2"):
+        pytest.skip("a block-causal model has no windows that slide")
     folder = checkpoint(tmp_path, dialect, 1, shards=2)
     prompts, lengths = [[1, 2, 3, 4, 5], [6], [7, 8]], [16, 12, 9]
     sampler = presets.fast_dllm(threshold=0.4, block_length=4, cache=cache)  # type: ignore[arg-type]
@@ -80,7 +89,7 @@ def test_models_write_the_same_tokens_on_a_gpu(tmp_path: Path, dialect: str, cac
 
 @gpu
 @pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["llada", "dream"])
 def test_draft_steps_write_the_tokens_of_single_steps_on_a_gpu(tmp_path: Path, dialect: str, cache: str) -> None:
     """In float64, alone and in a batch, with a stop rule and without."""
     folder = checkpoint(tmp_path, dialect, 1, shards=2)
