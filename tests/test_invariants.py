@@ -299,7 +299,8 @@ def test_the_grid_holds_every_piece() -> None:
         collect(row)
     ours = {name for name, cls in REGISTRY.items() if cls.__module__.startswith("uncode.")}
     kinds = {name for name, cls in REGISTRY.items() if cls.__dict__.get("kind") is True}
-    assert ours - kinds - {"Policy", "Sampler"} == listed
+    elsewhere = {"BlockCache"}  # of block-causal models alone: tests/backbones/test_block_causal.py
+    assert ours - kinds - {"Policy", "Sampler"} - elsewhere == listed
 
 
 def preset_in_blocks(name: str) -> Sampler:

@@ -11,7 +11,7 @@ TABLE = "frequency.safetensors"
 """A model's folder may hold its own frequency table under this name."""
 SAMPLER_FOLDER = "samplers"
 """A model's folder may hold sampler files here. `--sampler` takes them by name."""
-RELEASES = {
+RELEASES: dict[str, str | None] = {
     "GSAI-ML/LLaDA-8B-Base": "llada",
     "GSAI-ML/LLaDA-8B-Instruct": "llada",
     "GSAI-ML/LLaDA-1.5": "llada",
@@ -29,9 +29,27 @@ RELEASES = {
     "apple/DiffuCoder-7B-cpGRPO": "diffucoder-cpgrpo",
     "Gen-Verse/MMaDA-8B-Base": "mmada",
     "Gen-Verse/MMaDA-8B-MixCoT": "mmada",
+    "GSAI-ML/iLLaDA-8B-Base": None,
+    "GSAI-ML/iLLaDA-8B-Instruct": None,
+    "ByteDance-Seed/Stable-DiffCoder-8B-Base": None,
+    "ByteDance-Seed/Stable-DiffCoder-8B-Instruct": None,
+    "JetLM/SDAR-1.7B-Chat": None,
+    "JetLM/SDAR-4B-Chat": None,
+    "JetLM/SDAR-8B-Chat": None,
+    "JetLM/SDAR-8B-Chat-b32": None,
+    "Gen-Verse/TraDo-4B-Instruct": None,
+    "Gen-Verse/TraDo-8B-Instruct": None,
+    "Gen-Verse/TraDo-8B-Thinking": None,
+    "Dream-org/DreamReasoner-8B": None,
+    "Efficient-Large-Model/Fast_dLLM_v2_1.5B": None,
+    "Efficient-Large-Model/Fast_dLLM_v2_7B": None,
+    "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1": None,
+    "dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1": None,
+    "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1": None,
+    "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1": None,
 }
-"""The published checkpoints by their hub id, and the sampler file of the package that decodes as their authors do. A
-test checks that they are those of the dialects."""
+"""The published checkpoints by their hub id, and the sampler file of the package that decodes as their authors do,
+where there is one. A test checks that they are those of the dialects."""
 OWN_SAMPLER = "own"
 """The name of that sampler file for `--sampler`."""
 _OWN_FILES = Path(__file__).parent / "own"
@@ -53,7 +71,8 @@ def sampler_files(name: str) -> dict[str, Path]:
     folder = folder_of(name)
     if folder is not None:
         return {file.stem: file for file in sorted((folder / SAMPLER_FOLDER).glob("*.toml"))}
-    return {OWN_SAMPLER: _OWN_FILES / f"{RELEASES[name]}.toml"} if name in RELEASES else {}
+    own = RELEASES.get(name)
+    return {} if own is None else {OWN_SAMPLER: _OWN_FILES / f"{own}.toml"}
 
 
 def table_of(name: str) -> Path | None:

@@ -35,11 +35,11 @@ class Probes:
 
     def follow(self, ids: Ints, rows: Tensor | None, batch: Batch, propose: Proposal, denoiser: Denoiser) -> None:
         """Rows came or went: the lane has those with these ids, at these indices of the batch (None: all)."""
-        length, stays = batch.tokens.shape[1], np.isin(self._ids, ids)
-        if length != self._length or not np.array_equal(self._ids[stays], ids):
+        length, known = batch.tokens.shape[1], self._ids.tolist()
+        if length != self._length or not np.isin(ids, self._ids).all():
             self._session = None
-        elif self._session is not None and not stays.all():
-            self._session.keep(upload(np.flatnonzero(stays), batch.tokens.device))
+        elif self._session is not None and not np.array_equal(self._ids, ids):
+            self._session.keep(upload(np.array([known.index(one) for one in ids.tolist()]), batch.tokens.device))
         self._ids, self._length, self._batch = ids, length, batch
         self._propose, self._denoiser = propose, denoiser
         self._rows = slice(None) if rows is None else rows
