@@ -248,6 +248,8 @@ def main() -> None:
     arguments.add_argument("--random", type=int, metavar="LAYERS", help="random weights in so many layers instead")
     arguments.add_argument("--shape", choices=SHAPES, default="8B", help="of --random; default: %(default)s")
     asked = arguments.parse_args()
+    if asked.device != "cpu" and not torch.cuda.is_available():
+        arguments.error(f"there is no '{asked.device}' here: choose --device cpu.")
     dtype = asked.dtype or ("float32" if asked.device == "cpu" else "bfloat16")
     variants = [Variant("float32", None), Variant("bfloat16", None), *(Variant(dtype, name) for name in FORMATS)]
     if asked.random is not None:

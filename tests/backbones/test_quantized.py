@@ -278,7 +278,7 @@ def test_packed_loading_is_as_strict(tmp_path: Path) -> None:
 
 def test_what_cannot_be_packed_is_refused(tmp_path: Path) -> None:
     folder = checkpoint(tmp_path, "llada", 4)
-    with pytest.raises(UncodeError, match="'int3' is no format of weights: did you mean 'int"):
+    with pytest.raises(UncodeError, match="'int3' is not a format of weights: did you mean 'int"):
         uncode.load(folder, weights="int3")
     with pytest.raises(UncodeError, match="of a multiple of 16 numbers, and this model has rows of 40: take int8"):
         uncode.load(folder, weights="int4", device="cpu")

@@ -35,5 +35,5 @@ def check_dtype(dtype: str | None) -> str | None:
 def check_weights(weights: str | None) -> str | None:
     """Raise if a format of weights is not one of WEIGHTS."""
     if weights is not None:
-        require(weights in WEIGHTS, f"{shown(weights)} is no format of weights: {suggest(weights, WEIGHTS)}")
+        require(weights in WEIGHTS, f"{shown(weights)} is not a format of weights: {suggest(weights, WEIGHTS)}")
     return weights

@@ -264,7 +264,7 @@ FORMATS: dict[str, WeightFormat] = {one.name: one for one in (Fp8(), Int8(), Int
 def format_of(name: str) -> WeightFormat:
     """The format of that name."""
     known = isinstance(name, str) and name in FORMATS
-    require(known, f"{shown(name)} is no format of weights: {suggest(str(name), FORMATS)}")
+    require(known, f"{shown(name)} is not a format of weights: {suggest(str(name), FORMATS)}")
     return FORMATS[name]
 
 
