@@ -130,8 +130,8 @@ def for_model(
 
 
 def _in_blocks_of(length: int, sampler: Sampler) -> Sampler:
-    """The sampler as a block-causal model can run it: if it sets no blocks it fills the model's, and its cache is the
-    exact one."""
+    """The sampler as a block-causal model can run it: if it sets no blocks it fills the model's, and if it
+    asks for no cache, or for any, it has the exact one."""
     policy, cache = sampler.policy, sampler.cache
     if policy.blocks in (Blocks(), Blocks(count=1)):
         sampler = replace(sampler, policy=replace(policy, blocks=Blocks(length=length)))
