@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+from pathlib import Path
+
 import pytest
 
+import uncode.cli
 from tests.cli.running import run
 from uncode.cli.usage import with_options
 
@@ -49,3 +53,13 @@ def test_help_by_every_name(words: list[str]) -> None:
 @pytest.mark.parametrize("words", [[], ["table"]])
 def test_a_group_alone_prints_its_help(words: list[str]) -> None:
     assert run(*words).stderr.startswith("Usage: uncode")
+
+
+def test_every_option_with_a_metavar_says_its_name() -> None:
+    """typer 0.27 makes the name of an option from its metavar where it says none: --DEVICE instead of --device."""
+    for file in Path(uncode.cli.__file__).parent.rglob("*.py"):
+        for call in ast.walk(ast.parse(file.read_text())):
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "typer.Option":
+                has_metavar = any(keyword.arg == "metavar" for keyword in call.keywords)
+                names = [ast.unparse(value) for value in call.args]
+                assert not has_metavar or any(name.startswith("'-") for name in names), f"{file.name}:{call.lineno}"

@@ -81,6 +81,7 @@ def complete_family(incomplete: str) -> list[str]:
 Model = Annotated[
     str,
     typer.Option(
+        "--model",
         metavar="MODEL",
         help="A built-in model (tiny, toy), a local folder or a hub id; see `uncode models`.",
         autocompletion=complete_model,
@@ -89,6 +90,7 @@ Model = Annotated[
 Device = Annotated[
     str | None,
     typer.Option(
+        "--device",
         metavar="DEVICE",
         help="cpu, cuda, cuda:0, ...  [default: the GPU if there is one]",
         callback=check_device,
@@ -97,6 +99,7 @@ Device = Annotated[
 Dtype = Annotated[
     str | None,
     typer.Option(
+        "--dtype",
         metavar="DTYPE",
         help="float32, bfloat16, ...  [default: the dtype of the weights; float32 on a CPU]",
         callback=check_dtype,
@@ -106,13 +109,16 @@ Dtype = Annotated[
 Weights = Annotated[
     str | None,
     typer.Option(
+        "--weights",
         metavar="FORMAT",
         help="fp8, int8 or int4: pack the weights of a diffusion model while they are read.  [default: none of them]",
         callback=check_weights,
         autocompletion=complete_weights,
     ),
 ]
-Revision = Annotated[str | None, typer.Option(metavar="NAME", help="A branch, tag or commit of a hub id.")]
+Revision = Annotated[
+    str | None, typer.Option("--revision", metavar="NAME", help="A branch, tag or commit of a hub id.")
+]
 SamplerName = Annotated[
     str,
     typer.Option(
@@ -134,6 +140,7 @@ SamplerSettings = Annotated[
 Frequency = Annotated[
     str | None,
     typer.Option(
+        "--frequency",
         metavar="TABLE",
         help="A frequency table: a file or a name (llada).  [default: the model's own, if it has one]",
         autocompletion=complete_table,
@@ -142,20 +149,26 @@ Frequency = Annotated[
 Tokenizer = Annotated[
     str | None,
     typer.Option(
+        "--tokenizer",
         metavar="MODEL",
         help="Show tokens as text, with the tokenizer of a model's folder, a hub id or a tokenizer.json.",
     ),
 ]
 Data = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files.  [default: download them]")
+    Path | None,
+    typer.Option("--data", metavar="DIR", help="A folder with the benchmarks' files.  [default: download them]"),
 ]
 Length = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help=f"Tokens to generate after the prompt.  [default: {DEFAULT_LENGTH}]"),
+    typer.Option(
+        "--length", min=1, metavar="N", help=f"Tokens to generate after the prompt.  [default: {DEFAULT_LENGTH}]"
+    ),
 ]
-Seed = Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, metavar="N", help="Seed of all randomness.")]
+Seed = Annotated[int, typer.Option("--seed", min=-(2**63), max=2**63 - 1, metavar="N", help="Seed of all randomness.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user message, through the chat template.")]
-Guidance = Annotated[float, typer.Option(min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")]
+Guidance = Annotated[
+    float, typer.Option("--guidance", min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")
+]
 Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at EOS.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 ViewPage = Annotated[
