@@ -16,6 +16,7 @@ from ..core.canvas import Canvas
 from ..core.errors import UncodeError, require
 from ..core.pieces.policy import Sampler
 from ..generation.decider import Decider
+from ..samplers.resolve import resolve
 
 DEFAULTS = {name: parameter.default for name, parameter in signature(LLaDA2Pipeline.__call__).parameters.items()}
 """The pipeline passes its defaults too, so a value that equals its default counts as not given."""
@@ -89,12 +90,12 @@ class UncodeScheduler(BlockRefinementScheduler):  # type: ignore[misc]
         self._stop += sample.shape[1]
         if not self._rows:
             lead, length = 0 if prompt_mask is None else int(prompt_mask.sum()), self.config.gen_length
+            sampler = resolve(self.config.sampler, table=self.config.frequency)
             for row, given in enumerate(sample[:, :lead]):
                 tokens = torch.cat((given, given.new_full((length,), mask_id)))[None]
                 canvas = Canvas(tokens, torch.ones_like(tokens, dtype=torch.bool), mask_id, lead)
-                options = {"block_length": sample.shape[1], "frequency": self.config.frequency}
-                seed = self.config.seed + row
-                self._rows.append(Decider(canvas, self.config.sampler, seed, vocab_size=vocab_size, **options))
+                seed, block = self.config.seed + row, sample.shape[1]
+                self._rows.append(Decider(canvas, sampler, seed, vocab_size=vocab_size, block_length=block))
             self._ended = torch.zeros(len(sample), dtype=torch.bool)
         length = self._rows[0].tokens.shape[1]
         require(
