@@ -30,7 +30,7 @@ class UncodeScheduler(BlockRefinementScheduler):  # type: ignore[misc]
     as the sampler needs, at most `num_inference_steps`.
     """
 
-    @register_to_config
+    @register_to_config  # type: ignore[untyped-decorator]
     def __init__(
         self,
         sampler: Sampler | Mapping[str, Any] | str,

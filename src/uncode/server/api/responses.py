@@ -96,7 +96,7 @@ class ResponsesReply(Reply):
         return self._response(outputs) | self.recipe
 
     def first_chunks(self, choices: int) -> list[Json]:
-        begun = {"response": self._response([])}
+        begun: Json = {"response": self._response([])}
         return [
             self._event("created", begun),
             self._event("in_progress", begun),

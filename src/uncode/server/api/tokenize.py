@@ -13,7 +13,10 @@ from ..service import Service
 from .bodies import MAX_MESSAGES, Message
 from .fields import Body, Name, _only
 from .read_body import BodyRoute, near_or_off_the_loop
-from .replies import AnswerPart, errors
+from .replies import AnswerPart, Responses, errors
+
+
+REFUSALS = errors(400, 401, 403, 404, 408, 413)
 
 
 class TokenizeBody(Body):
@@ -49,20 +52,20 @@ class DetokenizeAnswer(AnswerPart):
 
 def tokenize_routes(service: Service) -> APIRouter:
     """The routes, over one service."""
-    routes, prompts, refusals = APIRouter(route_class=BodyRoute), service.prompts, errors(400, 401, 403, 404, 408, 413)
+    routes, prompts = APIRouter(route_class=BodyRoute), service.prompts
+    ids: Responses = {200: {"model": TokenizeAnswer}, **REFUSALS}
+    texts: Responses = {200: {"model": DetokenizeAnswer}, **REFUSALS}
 
-    @routes.post("/tokenize", summary="Token ids of a text.", responses={200: {"model": TokenizeAnswer}} | refusals)
+    @routes.post("/tokenize", summary="Token ids of a text.", responses=ids)
     async def tokenize(body: TokenizeBody, request: Request) -> Response:
         service.check_model(body.model)
         if (body.prompt is None) == (body.messages is None):
             raise ApiError(400, "send a prompt or messages, one of them.", param="prompt")
         asked = body.prompt if body.messages is None else [message.plain() for message in body.messages]
-        ids = await near_or_off_the_loop(request, lambda: prompts.tokens(asked or "", body.add_special_tokens))
-        return json_response({"count": len(ids), "max_model_len": prompts.context, "tokens": ids})
+        found = await near_or_off_the_loop(request, lambda: prompts.tokens(asked or "", body.add_special_tokens))
+        return json_response({"count": len(found), "max_model_len": prompts.context, "tokens": found})
 
-    @routes.post(
-        "/detokenize", summary="The text of token ids.", responses={200: {"model": DetokenizeAnswer}} | refusals
-    )
+    @routes.post("/detokenize", summary="The text of token ids.", responses=texts)
     async def detokenize(body: DetokenizeBody, request: Request) -> Response:
         service.check_model(body.model)
         return json_response({"prompt": await near_or_off_the_loop(request, lambda: prompts.text(body.tokens))})
