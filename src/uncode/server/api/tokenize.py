@@ -15,7 +15,6 @@ from .fields import Body, Name, _only
 from .read_body import BodyRoute, near_or_off_the_loop
 from .replies import AnswerPart, Responses, errors
 
-
 REFUSALS = errors(400, 401, 403, 404, 408, 413)
 
 
