@@ -3,8 +3,8 @@ of experts of LLaDA2-mini's, 16.3 B parameters of which a token meets 1.4 B.
 
 Prints milliseconds a step beside the floor of the weights that it reads, and tokens per second, by the length of the
 blocks, the batch and the tokens a forward commits. Of a mixture these are the experts that the rows of a step choose,
-counted in one block; and the products of one layer's experts by kernel come first. Needs a CUDA GPU with 80 GB, torch
-and triton; takes two minutes on an H200.
+counted in two blocks; and the products of one layer's experts by kernel come last. Needs a CUDA GPU with 80 GB, torch
+and triton.
 
     python bench/block_causal.py
     python bench/block_causal.py --batches 1 --layers 4  # to try it out
@@ -91,7 +91,7 @@ def chosen_by(experts: Experts, h: torch.Tensor) -> int:
 
 
 def touched(model: TransformerDenoiser, batch: int, quota: int) -> float | None:
-    """The mean number of a layer's experts that a step chooses, over the second block; None without experts."""
+    """The mean number of a layer's experts that a step chooses, over two blocks; None without experts."""
     mixed = [layer.experts for layer in model.network.layers if isinstance(layer.experts, Experts)]
     if not mixed:
         return None
@@ -180,15 +180,15 @@ def measured(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
         made = network(chosen.layers or of.shape.layers, shape=of.shape)
         sizes = f"{made.shape.parameters / 1e9:.2f} B parameters, {made.shape.active_parameters / 1e9:.2f} B of a token"
         print(f"\n{name}: {sizes}, bfloat16", flush=True)
-        if made.shape.mixture is not None and made.embed.weight.is_cuda:  # the kernels need a GPU
-            with torch.inference_mode():
-                yield from ({"model": name} | each for each in by_rows(made, floor))
         print(HEADER, flush=True)
         for block, batch, quota in itertools.product(chosen.blocks or of.blocks, chosen.batches, of.quotas):
             made.shape = replace(made.shape, block_length=block)
             eos = (of.dialect.ids["eos"],)
             model = TransformerDenoiser(made, of.dialect, mask_id=of.dialect.ids["mask"], eos_ids=eos)
             yield {"model": name} | line(model, batch, quota, floor)
+        if made.shape.mixture is not None and made.embed.weight.is_cuda:  # the kernels need a GPU
+            with torch.inference_mode():
+                yield from ({"model": name} | each for each in by_rows(made, floor))
         del made, model
 
 

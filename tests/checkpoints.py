@@ -46,7 +46,7 @@ LLAMA_SHAPES = [  # width, layers, heads, key heads, width of a head, hidden, vo
     (40, 4, 5, 1, 12, 56, 83, 1000000.0, False),
 ]
 BLOCK_LENGTHS = [4, 4, 8, 5, 16]
-LLADA2_EXPERTS = [  # experts, of a token, width of one, shared, layers before, groups, open groups, share of RoPE, scale
+LLADA2_EXPERTS = [  # experts, of a token, width, shared, layers before, groups, open groups, share of RoPE, scale
     (8, 2, 16, 1, 1, 4, 2, 0.5, 2.5),
     (16, 4, 12, 1, 1, 4, 2, 0.5, 2.5),
     (8, 3, 24, 2, 0, 1, 1, 0.25, 1.0),
@@ -412,6 +412,9 @@ DIALECTS = {
     "llada_moe": (llada_moe_config, llada_moe_weights),
     "llada2": (llada2_config, llada2_weights),
 }
+
+
+WITH_EXPERTS = ("llada_moe", "llada2")
 
 
 def save(folder: Path, config: Config, weights: dict[str, Tensor], shards: int = 1) -> Path:
