@@ -19,6 +19,7 @@ import statistics
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -87,7 +88,7 @@ def chosen_by(experts: Experts, h: torch.Tensor) -> int:
     rows, wide = h.flatten(0, -2), at_least_float32(h.dtype)
     logits = functional.linear(rows.to(wide), experts.router.weight.to(wide))
     bias = None if experts.bias is None else experts.bias.to(wide)
-    return choose(logits, bias, experts.mixture)[0].unique().numel()
+    return len(torch.unique(choose(logits, bias, experts.mixture)[0]))
 
 
 def touched(model: TransformerDenoiser, batch: int, quota: int) -> float | None:
@@ -121,7 +122,7 @@ def line(model: TransformerDenoiser, batch: int, quota: int, floor: Floors) -> d
     embedding = shape.vocab * shape.width  # is read by rows
     read = shape.parameters_with(count) - embedding
     least = floor.least(2 * batch * block * (shape.active_parameters - embedding) / 1e12, 2 * read / 1e12)
-    found = {
+    found: dict[str, Any] = {
         "block": block,
         "batch": batch,
         "tokens a forward": quota,
@@ -153,14 +154,15 @@ def by_rows(made: Transformer, floor: Floors) -> Iterator[dict[str, Any]]:
         picks = experts_triton.choose(logits, experts.bias, mixture)[0]
         order, starts = experts_triton.sort(picks, mixture.experts)
         given = (h, order, starts, mixture.active, experts.gate_ups, experts.downs)
-        count = picks.unique().numel()
+        has_grouped = hasattr(functional, "grouped_mm")
+        count = len(torch.unique(picks))
         numbers = 3 * width * mixture.hidden
         found = {
             "rows": rows,
             "experts": count,
-            "kernels": median_ms(lambda given=given: experts_triton.products(*given), 9),
-            "grouped": median_ms(lambda given=given: experts_triton.grouped(*given), 9),
-            "whole": median_ms(lambda h=h: experts(h), 9),
+            "kernels": median_ms(partial(experts_triton.products, *given), 9),
+            "grouped": median_ms(partial(experts_triton.grouped, *given), 9) if has_grouped else float("nan"),
+            "whole": median_ms(partial(experts, h), 9),
             "floor": floor.least(2 * rows * mixture.active * numbers / 1e12, 2 * count * numbers / 1e12),
         }
         print(

@@ -186,7 +186,7 @@ class Source(NamedTuple):
     entry: StoredTensor
     skipped: int
     """Numbers before them."""
-    count: int
+    numbers: int
 
 
 def fill(
@@ -207,7 +207,7 @@ def fill(
         ]
         for name, size in sizes.items()
     }
-    total = sum(source.count * source.entry.dtype.itemsize for sources in found.values() for source in sources)
+    total = sum(source.numbers * source.entry.dtype.itemsize for sources in found.values() for source in sources)
     done = 0
     with reading_bar("loading") as on_bytes:
         for name, sources in found.items():

@@ -59,7 +59,7 @@ class Mixture:
             "of equal size: mend config.json.",
         )
 
-    def parameters(self, width: int, experts: int | None = None) -> int:
+    def parameters(self, width: int, experts: float | None = None) -> float:
         """Numbers of a layer's experts and router; of so many experts, where they are given."""
         router = self.experts * (width + self.has_bias)
         return router + 3 * width * ((self.experts if experts is None else experts) * self.hidden + self.shared)
@@ -104,7 +104,7 @@ def choose(logits: Tensor, bias: Tensor | None, mixture: Mixture) -> tuple[Tenso
     ranked = scores if bias is None else scores + bias
     known = ranked if mixture.weighs_bias else scores
     if mixture.groups > 1:
-        grouped = ranked.unflatten(-1, (mixture.groups, -1))
+        grouped = ranked.view(len(ranked), mixture.groups, -1)
         both = grouped.topk(2).values.sum(-1)
         closed = both.sort(descending=True, stable=True).indices[:, mixture.open_groups :]
         barred = torch.zeros_like(both, dtype=torch.bool).scatter_(-1, closed, True)
@@ -122,7 +122,7 @@ def mix(h: Tensor, chosen: Tensor, weights: Tensor, gate_ups: Tensor, downs: Ten
     counts = torch.bincount(picks, minlength=len(downs)).tolist()
     order = picks.argsort(stable=True)
     found = h.new_empty(len(picks), h.shape[1])
-    for expert, own in enumerate(order.split(counts)):
+    for expert, own in enumerate(torch.split(order, counts)):
         if len(own):
             inner = silu_mul(functional.linear(h[own // active], gate_ups[expert]))
             found[own] = functional.linear(inner, downs[expert])

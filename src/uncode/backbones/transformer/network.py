@@ -72,14 +72,14 @@ class Shape:
 
     @property
     def parameters(self) -> int:
-        return self.parameters_with(None)
+        return int(self.parameters_with(None))
 
     @property
     def active_parameters(self) -> int:
         """Those that one token meets: all, or the experts that it chooses."""
-        return self.parameters_with(None if self.mixture is None else self.mixture.active)
+        return int(self.parameters_with(None if self.mixture is None else self.mixture.active))
 
-    def parameters_with(self, experts: int | None) -> int:
+    def parameters_with(self, experts: float | None) -> float:
         """All parameters, but of a mixture so many experts in each layer; None counts them all."""
         queries, keys = self.heads * self.head_width, self.key_heads * self.head_width
         bias = queries + 2 * keys if self.qkv_bias else 0
