@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from ..transformer.experts import Mixture
@@ -21,7 +22,7 @@ _MINI = Shape(
     157184,
     theta=600000.0,
     eps=1e-6,
-    context=32768,
+    context=16384,
     head_dim=128,
     qk_norm=True,
     block_length=_BLOCK_LENGTH,
@@ -110,12 +111,12 @@ LLADA2 = Dialect(
         Release("inclusionAI/LLaDA2.0-mini-CAP", _MINI, True, "Apache-2.0", *_LLADA2),
         Release(
             "inclusionAI/LLaDA2.1-mini",
-            _MINI,
+            replace(_MINI, context=32768),
             True,
             "Apache-2.0",
             "blocks of 32, every token above 0.7, at least the best; written tokens change above 0.5, in at most 16 "
             "rounds (huggingface/diffusers docs/source/en/api/pipelines/llada2.md, Quality)",
-            _DETAILS,
+            f"{_DETAILS}; context in SGLang's cookbook",
         ),
     ),
     mask_source="`generate` in modeling_llada2_moe.py",
