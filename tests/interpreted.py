@@ -22,7 +22,6 @@ from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.dialects.sdar import SDAR
 from uncode.backbones.transformer import attention, experts, pointwise
-from uncode.backbones.transformer.experts import Mixture
 from uncode.backbones.transformer.kernels import (
     attention_triton,
     experts_triton,
@@ -32,6 +31,7 @@ from uncode.backbones.transformer.kernels import (
 )
 from uncode.backbones.transformer.kernels.linear_triton import Tile
 from uncode.backbones.transformer.kv_cache import LayerCache
+from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession

@@ -23,7 +23,7 @@ import pytest
 import torch
 import typer
 
-from uncode.backbones.transformer.experts import Mixture
+from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import Shape
 from uncode.cli.app import app
 from uncode.evals.suite.families import FAMILIES

@@ -14,7 +14,8 @@ import uncode
 from tests.checkpoints import DIALECTS, WITH_EXPERTS, checkpoint, like_the_toy, save
 from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.loading import checkpoint as checkpoints
-from uncode.backbones.transformer.experts import Mixture, choose
+from uncode.backbones.transformer.experts import choose
+from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import bytes_of
 from uncode.testing import check_denoiser
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..transformer.experts import Mixture
+from ..transformer.mixture import Mixture
 from ..transformer.network import Shape
 from .dialect import Config, Dialect, Release, demand, number
-from .llama import NAMES, read_shape
+from .llama import NAMES, expert_names, read_shape
 
 _BLOCK_LENGTH = 32
 """`block_length` of `generate` in modeling_llada2_moe.py."""
@@ -93,12 +93,7 @@ LLADA2 = Dialect(
             "q_norm": "attention.query_layernorm",
             "k_norm": "attention.key_layernorm",
             "out": "attention.dense",
-            "experts.router": "mlp.gate",
-            "experts.bias": "mlp.gate.expert_bias",
-            "experts.gate": "mlp.shared_experts.gate_proj",
-            "experts.up": "mlp.shared_experts.up_proj",
-            "experts.down": "mlp.shared_experts.down_proj",
-            "expert": "mlp.experts.{}",
+            **expert_names("mlp.gate.expert_bias", "mlp.shared_experts"),
         }
     ),
     end_of_turn="<|role_end|>",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-from ..transformer.experts import Mixture
+from ..transformer.mixture import Mixture
 from ..transformer.network import Shape
 from .dialect import Config, Dialect, Release, demand, number
 from .llada2 import EXPERT_TEMPLATE
-from .llama import NAMES, read_shape
+from .llama import NAMES, expert_names, read_shape
 
 _7B = Shape(
     2048,
@@ -68,12 +68,7 @@ LLADA_MOE = Dialect(
     names=MappingProxyType(
         {
             **NAMES,
-            "experts.router": "mlp.gate",
-            "experts.bias": "mlp.expert_bias",
-            "experts.gate": "shared_expert.gate_proj",
-            "experts.up": "shared_expert.up_proj",
-            "experts.down": "shared_expert.down_proj",
-            "expert": "mlp.experts.{}",
+            **expert_names("mlp.expert_bias", "shared_expert"),
         }
     ),
     end_of_turn="<|role_end|>",

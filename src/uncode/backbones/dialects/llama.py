@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..transformer.experts import Mixture
+from ..transformer.mixture import Mixture
 from ..transformer.network import Shape
 from .dialect import Config, Dialect, Release, demand, number
 
@@ -27,6 +27,13 @@ NAMES = MappingProxyType(
         "down": "mlp.down_proj",
     }
 )
+
+
+def expert_names(bias: str, shared: str) -> dict[str, str]:
+    """The published names of a layer's router, its bias, an expert and the shared expert."""
+    sides = {f"experts.{side}": f"{shared}.{side}_proj" for side in ("gate", "up", "down")}
+    return {"experts.router": "mlp.gate", "experts.bias": bias, "expert": "mlp.experts.{}", **sides}
+
 
 CHATML = (
     "{% for message in messages %}"

@@ -19,9 +19,10 @@ from torch import Tensor, nn
 
 from ...core.errors import require
 from .attention import attention, rope_and_cache_qkv
-from .experts import Experts, Mixture
+from .experts import Experts
 from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Linear, Matrix, join
+from .mixture import Mixture
 from .pointwise import QKNorm, Rope, add_norm, at_least_float32, gather_columns
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
 

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.nn import functional
 
-from ..experts import TINY, Mixture
+from ..mixture import TINY, Mixture
 from .linear_triton import Tile
 from .pointwise_triton import silu_mul
 
