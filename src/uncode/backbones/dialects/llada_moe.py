@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 
 from ..transformer.mixture import Mixture
 from ..transformer.network import Shape
-from .dialect import Config, Dialect, Release, demand, number
-from .llada2 import EXPERT_TEMPLATE
+from .dialect import Config, Release, demand, number
+from .llada2 import LLADA2
 from .llama import NAMES, expert_names, read_shape
 
 _7B = Shape(
@@ -58,22 +59,18 @@ _CHECKED = (
     "copies of its configuration; its own config.json and the licence of the weights were not read",
 )
 
-LLADA_MOE = Dialect(
+LLADA_MOE = replace(
+    LLADA2,
     model_type="llada",
     architecture="LLaDAMoEModelLM",
     other_types=("lladamoe",),
-    shift=0,
     shape=_shape,
-    blocks="model.layers",
     names=MappingProxyType(
         {
             **NAMES,
             **expert_names("mlp.expert_bias", "shared_expert"),
         }
     ),
-    end_of_turn="<|role_end|>",
-    template=EXPERT_TEMPLATE,
-    ids={"mask": 156895, "eos": 156892},
     checked="logits within 1e-5 of its published modelling code, and the tokens of LLaDA's generate.py, on five small "
     "random checkpoints",
     releases=(
