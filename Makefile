@@ -12,6 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process compiles uncode and the tests again
 
 .PHONY: demo test check check-js bench docs verify verify-gpu clean
 

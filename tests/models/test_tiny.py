@@ -75,11 +75,12 @@ def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_sampler() -> None
     assert f'"rate": {rate}' in json.dumps(row["sampler"])
 
 
-@pytest.mark.parametrize("length", [88, pytest.param(128, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [88, 128])
 def test_the_first_example_holds_at_every_length(tiny: Any, length: int) -> None:
     """It does not hinge on one length: confidence is wrong and Uncode right at both, and at the docs' own.
 
-    The longer one under `make verify`.
+    Length 96 is above, under `make test`.
     """
     page = (ROOT / "docs" / "first-decode.md").read_text()
     found = re.search(r"problem = (\(\n.*?\n\))", page, re.S)
