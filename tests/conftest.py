@@ -94,6 +94,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             file = nodeid.partition("::")[0]
             return "transformers" if file.endswith(OF_TRANSFORMERS) else file if file.endswith(WHOLE) else nodeid
 
+        def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
+            """Forgets what is done: it is asked after each test, and would count all tests before."""
+            for scope in [scope for scope, tests in workload.items() if all(tests.values())]:
+                del workload[scope]
+            return int(super()._pending_of(workload))
+
     return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
