@@ -89,8 +89,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", [pytest.param(n, marks=[pytest.mark.slow] * (n % 2)) for n in range(PARTS)])
 def test_a_generated_command_line_ends_in_one_sentence(part: int, folder: Path) -> None:
+    """Every second part, and all under `make verify`."""
     for words in _lines(part):
         stdin = random.Random(part).choice(["", "add 3 4 5\n", "caf\udce9"])
         shown = run(*words, stdin=stdin)
