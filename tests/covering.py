@@ -1,8 +1,8 @@
-"""A sample of a grid: `make test` runs enough of it to try each value, `make verify` all of it."""
+"""A sample of the cases of a test, which `make test` runs; `make verify` runs all."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from itertools import product
 from typing import Any
 
@@ -19,3 +19,13 @@ def covering(*axes: Collection[Any]) -> list[Any]:
         pytest.param(*values, marks=[] if sum(places) % shortest == 0 else pytest.mark.slow)
         for places, values in zip(product(*(range(len(axis)) for axis in axes)), product(*axes), strict=True)
     ]
+
+
+def one_in(count: int, cases: Iterable[Any]) -> list[Any]:
+    """All cases. They are slow but for the first, and every `count`-th after it."""
+    marks = [[], *[[pytest.mark.slow]] * (count - 1)]
+    return [pytest.param(*_values(case), marks=marks[at % count]) for at, case in enumerate(cases)]
+
+
+def _values(case: Any) -> tuple[Any, ...]:
+    return case if isinstance(case, tuple) else (case,)
