@@ -14,6 +14,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c const
 WORKERS ?= 2
 SGLANG_NEEDS := orjson einops msgspec pybase64 pyzmq setproctitle interegular partial_json_parser xgrammar IPython traitlets \
 	apache-tvm-ffi sentencepiece compressed-tensors loguru
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process compiles uncode and the tests again
 
 .PHONY: demo test check check-js bench docs verify verify-gpu clean
 
