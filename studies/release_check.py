@@ -1,7 +1,7 @@
 """A release without publishing it: `make release-check`.
 
-Builds wheel and sdist, checks their metadata with twine, installs each into an empty environment outside the checkout, runs the
-demo from the wheel, and builds the container image where there is an engine.
+Builds wheel and sdist, checks their metadata with twine, installs each into an empty environment outside the checkout,
+runs the demo from the wheel, and builds the container image where there is an engine.
 """
 
 from __future__ import annotations

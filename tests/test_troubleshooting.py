@@ -15,7 +15,7 @@ import torch
 from tests.cli.running import run
 
 PAGE = Path(__file__).parents[1] / "docs" / "troubleshooting.md"
-ERROR = re.compile(r"(?<=```sh\n)(uncode [^\n]*)\n```\n\n```text\n([^`]*)```")
+ERROR = re.compile(r"(?<=```sh\n)(uncode [^\n]*)\n```\n\n```console\n([^`]*)```")
 SUMS = '{"prompt": "add 3 4 5"}\n'
 
 
@@ -45,7 +45,7 @@ def rewritten(page: str) -> str:
         os.chdir(name)
         try:
             make_files(Path(name))
-            return ERROR.sub(lambda m: f"{m[1]}\n```\n\n```text\n{message(m[1], Path(name))}```", page)
+            return ERROR.sub(lambda m: f"{m[1]}\n```\n\n```console\n{message(m[1], Path(name))}```", page)
         finally:
             os.chdir(before)
 

@@ -1,5 +1,5 @@
-"""`python -m studies.site.links FOLDER`: every link and anchor of the built site leads somewhere, and nothing is loaded from
-another host."""
+"""`python -m studies.site.links FOLDER`: every link and anchor of the built site leads somewhere, and nothing is loaded
+from another host."""
 
 from __future__ import annotations
 
@@ -63,9 +63,13 @@ def problems(folder: Path) -> Iterator[str]:
     for file, page in pages.items():
         name = file.relative_to(folder)
         yield from (f"{name} loads {one} from another host" for one in page.loaded if urlsplit(one).netloc)
-        yield from (f"{name} {wrong}" for one in [*page.links, *page.loaded] for wrong in _broken(one, file, folder, pages))
         yield from (
-            f"{name} shows markdown: {text.strip()[:80]!r}" for text in page.paragraphs if any(m in text for m in MARKDOWN)
+            f"{name} {wrong}" for one in [*page.links, *page.loaded] for wrong in _broken(one, file, folder, pages)
+        )
+        yield from (
+            f"{name} shows markdown: {text.strip()[:80]!r}"
+            for text in page.paragraphs
+            if any(m in text for m in MARKDOWN)
         )
 
 

@@ -1,6 +1,7 @@
 """`python -m studies.site.numbers [FILE ...]`: how many numbers stand in the prose of a page, the most first.
 
-A number in code, a table, a heading or an address does not count. Pages of Get started, Tutorials and How-to may have thirty.
+A number in code, a table, a heading or an address does not count. Pages of Get started, Tutorials and How-to may
+have thirty.
 """
 
 from __future__ import annotations

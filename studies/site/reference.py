@@ -38,8 +38,8 @@ def python_page() -> str:
     """Every public name, from its docstring by mkdocstrings."""
     parts = [
         "# Python",
-        "For those who write Python with uncode: every public name, its signature and its docstring. `import uncode` gives all of"
-        " them, and loads torch when the first one is used.",
+        "For those who write Python with uncode: every public name, its signature and its docstring. `import uncode` "
+        "gives all of them, and loads torch when the first one is used.",
     ]
     classes, functions, modules = [], [], []
     for name in sorted(set(uncode.__all__) - {"__version__"}):
@@ -83,8 +83,8 @@ def pieces_page() -> str:
     """The pieces of samplers."""
     parts = [
         "# Pieces",
-        "For those who build a sampler of their own: every piece that a sampler is made of. [Concepts](../concepts.md) says how a step"
-        " uses them.",
+        "For those who build a sampler of their own: every piece that a sampler is made of. [Concepts](../concepts.md) "
+        "says how a step uses them.",
     ]
     for name in PIECES:
         parts += [f"## `uncode.core.pieces.{name}`", _directive(f"uncode.core.pieces.{name}", root=False)]
@@ -118,7 +118,8 @@ def samplers_page() -> str:
     parts = [
         "# Samplers",
         "For those who set a sampler's options: every sampler, its options, their defaults and what it costs. "
-        "[Papers](../papers.md) quotes where each default comes from, and [Choose a sampler](../choose-a-sampler.md) compares them.",
+        "[Papers](../papers.md) quotes where each default comes from, and [Choose a sampler](../choose-a-sampler.md) "
+        "compares them.",
         "`--set NAME=VALUE` sets an option on the command line, and `uncode.presets.SAMPLER(NAME=VALUE)` in Python. "
         "`uncode samplers SAMPLER` prints the same list.",
     ]
@@ -173,8 +174,8 @@ def configs_page() -> str:
     """The configs of `uncode eval`."""
     parts = [
         "# Configs",
-        "For those who reproduce a table: every config of `uncode eval`, as it lies in the package. [Evaluation](../evaluation.md) says "
-        "what its fields mean.",
+        "For those who reproduce a table: every config of `uncode eval`, as it lies in the package. [Evaluation](../evaluation.md) "
+        "says what its fields mean.",
     ]
     for file in sorted(CONFIGS.glob("*.toml")):
         text = file.read_text()
@@ -189,12 +190,15 @@ def trace_page() -> str:
     about = re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", schema.__doc__ or "")
     parts = [
         "# Trace format",
-        "For those who read traces with a program: every field of a line of a trace file. [Concepts](../concepts.md#the-trace) says what "
-        "the fields mean.",
+        "For those who read traces with a program: every field of a line of a trace file. [Concepts](../concepts.md#the-trace) "
+        "says what the fields mean.",
         about,
     ]
     for title, fields in (("Fields", schema.FIELDS), ("Optional fields", schema.OPTIONAL)):
-        rows = ((f"`{name}`", f"`{kind if not callable(kind) else 'the number of the schema'}`") for name, kind in fields.items())
+        rows = (
+            (f"`{name}`", f"`{kind if not callable(kind) else 'the number of the schema'}`")
+            for name, kind in fields.items()
+        )
         parts += [f"## {title}", table(("field", "type, length and range"), rows)]
     return "\n\n".join(parts) + "\n"
 
@@ -207,8 +211,8 @@ def http_page() -> str:
     document = create_app(Service.of(uncode.load("toy"))).openapi()
     parts = [
         "# HTTP API",
-        "For those who write a client: every endpoint of `uncode serve` and the fields of its request. [The server](../server.md) shows "
-        "them in use, and a running server has the same at `/docs`.",
+        "For those who write a client: every endpoint of `uncode serve` and the fields of its request. [The server](../server.md) "
+        "shows them in use, and a running server has the same at `/docs`.",
     ]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():

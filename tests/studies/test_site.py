@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-import uncode
 from studies.site import links, numbers, reference, staging
 from studies.site.hooks import on_page_content
+
+import uncode
 from tests.cli.running import run
 from uncode.cli.app import app
 from uncode.samplers.catalog import catalog
@@ -65,7 +65,9 @@ def test_the_reference_has_every_public_name_verb_sampler_model_and_config(pages
     verbs = {command.name for command in app.registered_commands} | {"table get", "table merge"}
     assert all(f"## `uncode {verb}`\n" in page("commands.md") for verb in verbs)
     assert all(f"## `{name}`\n" in page("samplers.md") for name in catalog())
-    assert all(f"| `{option.name}` |" in page("samplers.md") for entry in catalog().values() for option in entry.options)
+    assert all(
+        f"| `{option.name}` |" in page("samplers.md") for entry in catalog().values() for option in entry.options
+    )
     listed = json.loads(run("models", "--json").stdout)
     assert all(f"`{entry['name']}`" in page("models.md") for entry in listed)
     assert "## `main`" in page("configs.md") and "| `commit_step` |" in page("trace.md")
@@ -82,8 +84,8 @@ def test_a_role_becomes_the_name_it_means() -> None:
 
 def test_a_broken_site_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(
-        "<script src='https://cdn.example/x.js'></script><h2 id='one'>One</h2><p>text\n* no list <code>\n* fine</code></p>"
-        "<a href='b.html#none'></a><a href='c.html'></a><a href='#one'></a><a href='https://example.org'></a>"
+        "<script src='https://cdn.example/x.js'></script><h2 id='one'>One</h2>"
+        "<p>text\n* no list <code>\n* fine</code></p><a href='b.html#none'></a><a href='c.html'></a><a href='#one'></a><a href='https://example.org'></a>"
     )
     (tmp_path / "b.html").write_text("<a href='a.html#one'></a><a href='/a.html#two'></a><a href='/a.html'></a>")
     assert sorted(links.problems(tmp_path)) == [
@@ -93,11 +95,15 @@ def test_a_broken_site_is_named(tmp_path: Path) -> None:
         "a.html shows markdown: 'text\\n* no list'",
         "b.html links to /a.html#two, and that page has no such section",
     ]
-    assert list(links.problems(tmp_path / "empty")) == [f"{tmp_path / 'empty'} has no page: build the site with `make site`"]
+    assert list(links.problems(tmp_path / "empty")) == [
+        f"{tmp_path / 'empty'} has no page: build the site with `make site`"
+    ]
 
 
 def test_numbers_are_counted_in_prose_alone() -> None:
-    text = "# 1\n\nOf 7, and 1,024 in 3.5 s; LLaDA-8B `4` [9](a5.md#6)\n\n| 8 |\n|---|\n| 2 |\n\n1. one\n\n```\n11\n```\n"
+    text = (
+        "# 1\n\nOf 7, and 1,024 in 3.5 s; LLaDA-8B `4` [9](a5.md#6)\n\n| 8 |\n|---|\n| 2 |\n\n1. one\n\n```\n11\n```\n"
+    )
     assert numbers.numbers(text) == ["7", "1,024", "3.5", "9"]
 
 

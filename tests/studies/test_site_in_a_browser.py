@@ -1,4 +1,4 @@
-"""The built site in a real browser: both schemes, a phone, search from a folder. `make site` builds it and runs this."""
+"""The built site in a real browser: both schemes, a phone, search from a folder. `make site` runs this."""
 
 from __future__ import annotations
 
@@ -12,7 +12,15 @@ import pytest
 from tests.view.browser import Tab, started
 
 SITE = Path(os.environ.get("UNCODE_SITE", "")).resolve()
-LOOKED_AT = ("index", "quickstart", "choose-a-sampler", "troubleshooting", "reference/python", "reference/samplers", "leaderboard")
+LOOKED_AT = (
+    "index",
+    "quickstart",
+    "choose-a-sampler",
+    "troubleshooting",
+    "reference/python",
+    "reference/samplers",
+    "leaderboard",
+)
 PHONE = 390
 
 pytestmark = [
