@@ -10,7 +10,6 @@ from importlib import import_module
 from inspect import getmodule, isclass, isfunction
 from typing import Any
 
-import click
 import typer
 from typer.testing import CliRunner
 
@@ -93,14 +92,13 @@ def pieces_page() -> str:
 
 def commands_page() -> str:
     """The help of every verb."""
-    group = typer.main.get_command(app)
     parts = [
         "# Commands",
         "For those who work on the command line: every command and its options, as `uncode VERB --help` prints them.",
         *_command("uncode", ()),
     ]
-    assert isinstance(group, click.Group) or hasattr(group, "commands")
-    for name, command in group.commands.items():
+    verbs: dict[str, Any] = getattr(typer.main.get_command(app), "commands", {})
+    for name, command in verbs.items():
         parts += _command(f"uncode {name}", (name,))
         for inner in getattr(command, "commands", {}):
             parts += _command(f"uncode {name} {inner}", (name, inner))
@@ -174,8 +172,8 @@ def configs_page() -> str:
     """The configs of `uncode eval`."""
     parts = [
         "# Configs",
-        "For those who reproduce a table: every config of `uncode eval`, as it lies in the package. [Evaluation](../evaluation.md) "
-        "says what its fields mean.",
+        "For those who reproduce a table: every config of `uncode eval`, as it lies in the package. "
+        "[Evaluation](../evaluation.md) says what its fields mean.",
     ]
     for file in sorted(CONFIGS.glob("*.toml")):
         text = file.read_text()
@@ -190,8 +188,8 @@ def trace_page() -> str:
     about = re.sub(r":\w+:`~?([\w.]+)`", r"`\1`", schema.__doc__ or "")
     parts = [
         "# Trace format",
-        "For those who read traces with a program: every field of a line of a trace file. [Concepts](../concepts.md#the-trace) "
-        "says what the fields mean.",
+        "For those who read traces with a program: every field of a line of a trace file. "
+        "[Concepts](../concepts.md#the-trace) says what the fields mean.",
         about,
     ]
     for title, fields in (("Fields", schema.FIELDS), ("Optional fields", schema.OPTIONAL)):
@@ -211,8 +209,8 @@ def http_page() -> str:
     document = create_app(Service.of(uncode.load("toy"))).openapi()
     parts = [
         "# HTTP API",
-        "For those who write a client: every endpoint of `uncode serve` and the fields of its request. [The server](../server.md) "
-        "shows them in use, and a running server has the same at `/docs`.",
+        "For those who write a client: every endpoint of `uncode serve` and the fields of its request. "
+        "[The server](../server.md) shows them in use, and a running server has the same at `/docs`.",
     ]
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
