@@ -19,7 +19,16 @@ from uncode.util.extras import EXTRAS
 
 ROOT = Path(__file__).parents[2]
 CONFIG = yaml.safe_load((ROOT / "mkdocs.yml").read_text())
-NEW = ("install", "quickstart", "choose-a-sampler", "migrating", "troubleshooting", "faq", "first-sampler", "reproduce-gsm8k")
+NEW = (
+    "install",
+    "quickstart",
+    "choose-a-sampler",
+    "migrating",
+    "troubleshooting",
+    "faq",
+    "first-sampler",
+    "reproduce-gsm8k",
+)
 
 
 def nav_pages(section: object) -> list[str]:
