@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from .generation.likelihood import log_likelihood
     from .generation.order_choice import two_orders
     from .generation.threshold import choose_threshold
+    from .rollouts.run import rollout
+    from .rollouts.samples import Rollout
     from .samplers import interventions, legacy, presets
 
 __all__ = [
@@ -32,6 +34,7 @@ __all__ = [
     "FunctionDenoiser",
     "Guided",
     "Policy",
+    "Rollout",
     "Sampler",
     "Stalled",
     "Step",
@@ -47,6 +50,7 @@ __all__ = [
     "load",
     "log_likelihood",
     "presets",
+    "rollout",
     "steps",
     "two_orders",
     "wrap",
@@ -58,6 +62,7 @@ _MODULE_OF = {
     "FunctionDenoiser": "backbones.function",
     "Guided": "backbones.guidance",
     "Policy": "core.pieces.policy",
+    "Rollout": "rollouts.samples",
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.advance",
     "Trace": "core.trace.trace",
@@ -70,6 +75,7 @@ _MODULE_OF = {
     "load": "backbones.loading.load",
     "log_likelihood": "generation.likelihood",
     "presets": "samplers.presets",
+    "rollout": "rollouts.run",
     "steps": "generation.decoding",
     "two_orders": "generation.order_choice",
     "wrap": "backbones.loading.load",
