@@ -127,7 +127,6 @@ def test_what_the_stop_rule_fills_was_not_drawn() -> None:
 def test_any_differentiable_model_has_gradients() -> None:
     weight = torch.zeros(6, 6, requires_grad=True)
     model = FunctionDenoiser(lambda tokens: weight[tokens].roll(1, 1), 0, 6)
-    canvas = Canvas.after_prompt([[1, 2], [3, 4, 5]], length=3, mask_id=0)
     found = rollout(model, Canvas.after_prompt([[1, 2]], 3, mask_id=0), n=4, sampler=FOUR)
     found.log_probabilities(model).sum().backward()
     assert weight.grad is not None and float(weight.grad.abs().sum()) > 0

@@ -41,8 +41,8 @@ class Engine(Generic[K]):
 
     `max_rows` bounds the batch. With `short_rows`, short requests are served first, and so many of them may join a
     batch that is full of long ones; no request starves either way. `memory` is the number of bytes that forwards may
-    take; None is 80 % of what is free. With `drawn_logp`, rows have the log probability of each token in the distribution
-    it was drawn from. The remaining options are those of :func:`uncode.decode`.
+    take; None is 80 % of what is free. With `drawn_logp`, rows have the log probability of each token in the
+    distribution it was drawn from. The remaining options are those of :func:`uncode.decode`.
     """
 
     def __init__(
