@@ -1,6 +1,7 @@
-"""GRPO on `tiny`: a few steps of policy gradient teach it to answer in few forwards. torch alone; minutes on a CPU.
+"""GRPO on `tiny`, with torch alone: a policy gradient for answers in few forwards.
 
-    python docs/examples/grpo.py --picture grpo.svg
+    python docs/examples/grpo.py --device cuda --picture grpo.svg
+    python docs/examples/grpo.py --family mini_sudoku --forwards 2 --prompts 8 --samples 8 --tested 64  # on a CPU
 
 Each update draws samples of a few problems with a sampler of very few forwards, grades them, and follows the gradient
 of the group-relative advantage. The log-probabilities are those of the tokens along the sampler's own step map, so the
@@ -25,15 +26,17 @@ from uncode.evals.suite.families import FAMILIES
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--family", default="mini_sudoku", choices=FAMILIES)
-    parser.add_argument("--forwards", type=int, default=2, help="forwards of a sample")
-    parser.add_argument("--updates", type=int, default=30)
-    parser.add_argument("--prompts", type=int, default=8, help="problems of an update")
-    parser.add_argument("--samples", type=int, default=8, help="samples of each problem")
-    parser.add_argument("--tested", type=int, default=128, help="held-out problems, before and after")
+    parser.add_argument("--family", default="mini_algebra", choices=FAMILIES)
+    parser.add_argument("--forwards", type=int, default=4, help="forwards of a sample")
+    parser.add_argument("--updates", type=int, default=100)
+    parser.add_argument("--prompts", type=int, default=32, help="problems of an update")
+    parser.add_argument("--samples", type=int, default=16, help="samples of each problem")
+    parser.add_argument("--tested", type=int, default=512, help="held-out problems, before and after")
     parser.add_argument("--rate", type=float, default=3e-5, help="learning rate")
     parser.add_argument("--clip", type=float, default=0.2, help="how far a ratio may be from 1")
     parser.add_argument("--passes", type=int, default=1, help="updates on the same samples")
+    parser.add_argument("--part", type=int, default=64, help="samples of one backward pass")
+    parser.add_argument("--device", help="default: a GPU if there is one")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, help="the rewards, as JSON lines")
     parser.add_argument("--picture", type=Path, help="the same as a picture (needs matplotlib)")
@@ -60,17 +63,17 @@ def advantages(rewards: Tensor, samples: int) -> Tensor:
 
 
 def objective(logp: Tensor, rollout: uncode.Rollout, advantage: Tensor, clip: float) -> Tensor:
-    """The clipped surrogate of PPO and GRPO, averaged over the drawn tokens."""
+    """The clipped surrogate of PPO and GRPO, summed over the drawn tokens."""
     ratio = (logp - rollout.logp.to(logp)).exp()
     gain = advantage.to(logp)[:, None]
     surrogate = torch.minimum(ratio * gain, ratio.clamp(1 - clip, 1 + clip) * gain)
-    return surrogate[rollout.drawn.to(logp.device)].mean()
+    return surrogate[rollout.drawn.to(logp.device)].sum()
 
 
 def train(options: argparse.Namespace) -> list[dict[str, float]]:
-    denoiser, problems = uncode.load("tiny"), Problems(options)
+    denoiser, problems = uncode.load("tiny", device=options.device), Problems(options)
     sampler = uncode.presets.confidence(steps=options.forwards)
-    drawing = {"sampler": sampler, "temperature": 1.0, "length": problems.family.length}
+    drawing = {"sampler": sampler, "temperature": 1.0, "length": problems.family.length, "max_rows": 512}
     denoiser.network.requires_grad_(True)
     optimizer = torch.optim.AdamW(denoiser.network.parameters(), lr=options.rate, weight_decay=0.0)
     random, history, began = Random(options.seed), [], time.monotonic()
@@ -95,9 +98,10 @@ def train(options: argparse.Namespace) -> list[dict[str, float]]:
         useful = advantage.nonzero()[:, 0]  # where all samples of a prompt are alike there is nothing to learn
         for _ in range(options.passes if len(useful) else 0):
             optimizer.zero_grad()
-            part = rollout[useful]
-            logp = part.log_probabilities(denoiser)
-            (-objective(logp, part, advantage[useful], options.clip)).backward()
+            tokens = rollout[useful].drawn.sum()
+            for part in useful.split(options.part):
+                logp = rollout[part].log_probabilities(denoiser)
+                (-objective(logp, rollout[part], advantage[part], options.clip) / tokens).backward()
             torch.nn.utils.clip_grad_norm_(denoiser.network.parameters(), 1.0)
             optimizer.step()
         report(update, reward=float(rewards.mean()))
