@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from .generation.likelihood import log_likelihood
     from .generation.order_choice import two_orders
     from .generation.threshold import choose_threshold
+    from .rollouts.rollout import Rollout
     from .rollouts.run import rollout
-    from .rollouts.samples import Rollout
     from .samplers import interventions, legacy, presets
 
 __all__ = [
@@ -62,7 +62,7 @@ _MODULE_OF = {
     "FunctionDenoiser": "backbones.function",
     "Guided": "backbones.guidance",
     "Policy": "core.pieces.policy",
-    "Rollout": "rollouts.samples",
+    "Rollout": "rollouts.rollout",
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.advance",
     "Trace": "core.trace.trace",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -18,18 +18,17 @@ from ..core.trace.row_record import GIVEN
 from ..util.extras import needed
 from ..util.paths import require_file
 from ..util.write import write_whole
+from .samples import Row, Samples
 
-if TYPE_CHECKING:
-    from .samples import Rollout
-
+S = TypeVar("S", bound=Samples)
 FORMAT = "uncode rollout 1"
 SUFFIXES = (".safetensors", ".parquet")
 TENSORS = ("tokens", "step_map", "logp", "prompt", "seeds", "forwards")
 COLUMNS = ("prompt", "seed", "forwards", "prompt_ids", "generated_ids", "step_map", "logp")
 
 
-def save(rollout: Rollout, path: str | Path, force: bool) -> None:
-    """See :meth:`.samples.Rollout.save`."""
+def save(rollout: Samples, path: str | Path, force: bool) -> None:
+    """See :meth:`.rollout.Rollout.save`."""
     is_table = _is_table(path)
     exists = Path(path).is_file() and Path(path).stat().st_size > 0
     require(
@@ -39,10 +38,8 @@ def save(rollout: Rollout, path: str | Path, force: bool) -> None:
     write_whole(path, _parquet(rollout) if is_table else _safetensors(rollout))
 
 
-def load(path: str | Path) -> Any:
-    """See :meth:`.samples.Rollout.load`."""
-    from .samples import Rollout
-
+def load(path: str | Path, kind: type[S]) -> S:
+    """See :meth:`.rollout.Rollout.load`."""
     is_table = _is_table(path)
     require_file(Path(path))
     notes = _notes(path, is_table)
@@ -50,7 +47,7 @@ def load(path: str | Path) -> Any:
     assert notes is not None
     sampler, model = json.loads(notes["sampler"]), json.loads(notes["model"])
     if is_table:
-        return Rollout.assemble(_rows(path), int(notes["mask_id"]), _dtype(notes["dtype"]), sampler, model)
+        return kind.assemble(_rows(path), int(notes["mask_id"]), _dtype(notes["dtype"]), sampler, model)
     with safe_open(path, framework="pt") as file:
         tensors: dict[str, Tensor] = {name: file.get_tensor(name) for name in (*TENSORS, "valid")}
     start, mask_id, valid = int(notes["start"]), int(notes["mask_id"]), tensors.pop("valid")
@@ -58,7 +55,7 @@ def load(path: str | Path) -> Any:
     tokens[:, start:].masked_fill_(tensors["step_map"] != GIVEN, mask_id)
     temperature = float(sampler["propose"]["temperature"])
     canvas = Canvas(tokens, valid, mask_id, start)
-    return Rollout(canvas, **tensors, temperature=temperature, sampler=sampler, model=model)
+    return kind(canvas, **tensors, temperature=temperature, sampler=sampler, model=model)
 
 
 def _is_table(path: str | Path) -> bool:
@@ -67,7 +64,7 @@ def _is_table(path: str | Path) -> bool:
     return suffix == SUFFIXES[1]
 
 
-def _notes_of(rollout: Rollout) -> dict[str, str]:
+def _notes_of(rollout: Samples) -> dict[str, str]:
     return {
         "format": FORMAT,
         "start": str(rollout.canvas.start),
@@ -96,7 +93,7 @@ def _notes(path: str | Path, is_table: bool) -> dict[str, str] | None:
     return notes if notes.get("format") == FORMAT else None
 
 
-def _safetensors(rollout: Rollout) -> bytes:
+def _safetensors(rollout: Samples) -> bytes:
     tensors = {name: getattr(rollout, name).contiguous() for name in TENSORS}
     return to_safetensors(tensors | {"valid": rollout.canvas.valid.contiguous()}, _notes_of(rollout))
 
@@ -106,7 +103,7 @@ def _pyarrow() -> Any:
     return needed("pyarrow", "cluster", "reading and writing Parquet")
 
 
-def _parquet(rollout: Rollout) -> bytes:
+def _parquet(rollout: Samples) -> bytes:
     arrow, rows = _pyarrow(), rollout.rows()
     plain = [[part.tolist() if isinstance(part, Tensor) else part for part in row] for row in rows]
     numbers = arrow.float64() if rollout.logp.dtype == torch.float64 else arrow.float32()
@@ -119,13 +116,11 @@ def _parquet(rollout: Rollout) -> bytes:
     return content.getvalue()
 
 
-def _rows(path: str | Path) -> list[Any]:
-    from .samples import Row
-
+def _rows(path: str | Path) -> list[Row]:
     found = []
     for line in _pyarrow().parquet.read_table(path).to_pylist():
-        lists = [torch.tensor(line[name], dtype=torch.int64) for name in COLUMNS[3:6]]
+        before, generated, step_map = (torch.tensor(line[name], dtype=torch.int64) for name in COLUMNS[3:6])
         logp = torch.tensor(line["logp"], dtype=torch.float64)
-        found.append(Row(line["prompt"], line["seed"], line["forwards"], *lists, logp))
+        found.append(Row(line["prompt"], line["seed"], line["forwards"], before, generated, step_map, logp))
     require(len(found) > 0, f"'{path}' holds no samples.")
     return found

@@ -7,7 +7,6 @@ committed are read off: what was recorded while sampling, if the weights are the
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -19,13 +18,11 @@ from ..core.pieces.cache import CachePolicy, Plan, Span
 from ..core.pieces.propose import Proposal
 from ..core.support.arguments import whole_number
 from ..core.trace.row_record import GIVEN
-
-if TYPE_CHECKING:
-    from .samples import Rollout
+from .samples import Samples
 
 
-def log_probabilities(denoiser: Denoiser, rollout: Rollout, batch_size: int) -> Tensor:
-    """See :meth:`.samples.Rollout.log_probabilities`."""
+def log_probabilities(denoiser: Denoiser, rollout: Samples, batch_size: int) -> Tensor:
+    """See :meth:`.rollout.Rollout.log_probabilities`."""
     facts = Facts.of(denoiser)
     whole_number(batch_size, "batch_size", 1)
     _check(denoiser, rollout)
@@ -69,7 +66,7 @@ def _logits_of(denoiser: Denoiser, alike: _Alike, samples: Tensor, steps: Tensor
     return logits[row.to(device), (offset - first[row]).to(device)]
 
 
-def _check(denoiser: Denoiser, rollout: Rollout) -> None:
+def _check(denoiser: Denoiser, rollout: Samples) -> None:
     """Raise where the model is another one, or where no single forward computes what a step of the sampler saw."""
     ours, theirs = denoiser.mask_id, rollout.canvas.mask_id
     require(ours == theirs, f"the rollout was made with mask_id={theirs}, but the model's mask id is {ours}.")
@@ -84,7 +81,7 @@ def _check(denoiser: Denoiser, rollout: Rollout) -> None:
 class _Alike:
     """Samples whose prompts, and whose spans, have the same number of tokens: a batch of them needs no padding."""
 
-    def __init__(self, rollout: Rollout, numbers: Tensor, before: int, length: int) -> None:
+    def __init__(self, rollout: Samples, numbers: Tensor, before: int, length: int) -> None:
         first = rollout.canvas.start
         columns = slice(first - before, first + length)
         self.numbers, self.start = numbers, before
@@ -93,12 +90,12 @@ class _Alike:
         self.step_map = rollout.step_map[numbers, :length]
         drawn = self.step_map >= 0
         rows = torch.arange(len(numbers))[:, None].expand_as(drawn)
-        self.pairs = torch.stack((rows[drawn], self.step_map[drawn]), 1).unique(dim=0)
+        self.pairs = torch.stack((rows[drawn], self.step_map[drawn]), 1).unique(dim=0)  # type: ignore[no-untyped-call]
         """Each sample with each of its steps that committed something, `[K, 2]`."""
 
 
-def _alike(rollout: Rollout) -> Iterator[_Alike]:
+def _alike(rollout: Samples) -> Iterator[_Alike]:
     before = rollout.canvas.valid[:, : rollout.canvas.start].sum(1)
     sizes = torch.stack((before, rollout.canvas.lengths), 1)
-    for size in sizes.unique(dim=0):
+    for size in sizes.unique(dim=0):  # type: ignore[no-untyped-call]
         yield _Alike(rollout, (sizes == size).all(1).nonzero()[:, 0], int(size[0]), int(size[1]))

@@ -21,7 +21,8 @@ from ..samplers.catalog import read_shared
 from ..samplers.options import DEFAULT_SAMPLER
 from ..samplers.preset import with_shared
 from ..samplers.resolve import SamplerLike, resolve
-from .samples import Rollout, Row
+from .rollout import Rollout
+from .samples import Row
 
 
 @checks_arguments()

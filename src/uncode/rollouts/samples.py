@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import torch
 from torch import Tensor
@@ -41,12 +40,9 @@ class Row(NamedTuple):
         return cls(prompt, seed, row.forwards, tokens[:start], tokens[start:], steps, logp)
 
 
-@dataclass(frozen=True, eq=False)
-class Rollout:
-    """N samples. `L` columns are on the canvas, `S` of them in the generated span; all tensors are on the CPU.
-
-    Index it for some of the samples: `rollout[:8]`, or a tensor of their numbers.
-    """
+@dataclass(frozen=True, eq=False, repr=False)
+class Samples:
+    """What is recorded of N samples; see :class:`.rollout.Rollout`."""
 
     canvas: Canvas
     """As it was before the first step: the prompts are padded on the left."""
@@ -69,14 +65,14 @@ class Rollout:
     """What the model says of itself."""
 
     @classmethod
-    def of(cls, rows: Sequence[Row], sampler: Sampler, denoiser: Denoiser) -> Rollout:
+    def of(cls, rows: Sequence[Row], sampler: Sampler, denoiser: Denoiser) -> Self:
         exact = denoiser.dtype if denoiser.dtype == torch.float64 else torch.float32
         return cls.assemble(rows, denoiser.mask_id, exact, sampler.to_dict(), dict(denoiser.about))
 
     @classmethod
     def assemble(
         cls, rows: Sequence[Row], mask_id: int, dtype: torch.dtype, sampler: dict[str, Any], model: dict[str, Any]
-    ) -> Rollout:
+    ) -> Self:
         """The samples in one batch, padded."""
         heads = [row.before for row in rows]
         open_spans = [torch.where(row.step_map == GIVEN, row.generated, mask_id) for row in rows]
@@ -101,9 +97,10 @@ class Rollout:
     def __repr__(self) -> str:
         prompts = counted(len(set(self.prompt.tolist())), "prompt")
         drawn = counted(int(self.drawn.sum()), "drawn token")
-        return f"Rollout({counted(len(self), 'sample')} of {prompts}, {drawn}, {self.sampler.get('name', 'custom')})"
+        name, samples = type(self).__name__, counted(len(self), "sample")
+        return f"{name}({samples} of {prompts}, {drawn}, {self.sampler.get('name', 'custom')})"
 
-    def __getitem__(self, samples: slice | Sequence[int] | Tensor) -> Rollout:
+    def __getitem__(self, samples: slice | Sequence[int] | Tensor) -> Self:
         """Some of the samples, in this order."""
         listed = isinstance(samples, slice | list | Tensor)
         require(listed, f"samples are chosen by a slice, a list or a tensor, not {shown(samples)}.")
@@ -112,7 +109,7 @@ class Rollout:
         canvas = Canvas(self.canvas.tokens[numbers], self.canvas.valid[numbers], self.canvas.mask_id, self.canvas.start)
         names = ("tokens", "step_map", "logp", "prompt", "seeds", "forwards")
         parts = {name: getattr(self, name)[numbers] for name in names}
-        return Rollout(canvas, **parts, temperature=self.temperature, sampler=self.sampler, model=self.model)
+        return type(self)(canvas, **parts, temperature=self.temperature, sampler=self.sampler, model=self.model)
 
     @property
     def generated(self) -> Tensor:
@@ -149,30 +146,6 @@ class Rollout:
             written = (row.step_map >= 0) & torch.isin(row.generated, torch.tensor(denoiser.eos_ids or (-1,)))
             stop = int(written.long().argmax()) if bool(written.any()) else len(row.generated)
             found.append(str(denoiser.tokenizer.decode(row.generated[:stop].tolist(), skip_special_tokens=True)))
-        return found
-
-    def log_probabilities(self, denoiser: Denoiser, *, batch_size: int = 64) -> Tensor:
-        """The log-probability of each drawn token under the weights that the model has now, along the same step map:
-        `[N, S]` on its device, 0 where none was drawn. It has gradients where the weights have.
-
-        `batch_size` canvases go through the model at a time. Each is a sample as one of its forwards saw it.
-        """
-        from .log_probabilities import log_probabilities
-
-        return log_probabilities(denoiser, self, batch_size)
-
-    def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write a file, whole or not at all: `.safetensors`, or `.parquet` with one line per sample (needs pyarrow)."""
-        from .files import save
-
-        save(self, path, force)
-
-    @classmethod
-    def load(cls, path: str | Path) -> Rollout:
-        """The rollout in a file that :meth:`save` wrote."""
-        from .files import load
-
-        found: Rollout = load(path)
         return found
 
 
