@@ -11,6 +11,7 @@ from torch import Tensor
 from ...core.denoiser import Layout
 from ...core.pieces.cache import Plan, SlidingColumns
 from ...core.support.threads import is_small, side_by_side
+from ...core.support.triton_support import use_triton
 from .cuda_graph import ForwardInputs, GraphCache, WindowInputs
 from .kv_cache import KVCache
 from .network import Transformer
@@ -46,7 +47,8 @@ class TransformerSession:
         network.separate_moved_layers()
         on_one_device = {parameter.device for parameter in network.parameters()} == {barred.device}
         trains = torch.is_grad_enabled() and network.head.weight.requires_grad
-        on_one_gpu = on_one_device and not trains and _has_graphs(barred.device)
+        asks_host = shape.mixture is not None and not use_triton(network.embed.weight)
+        on_one_gpu = on_one_device and _has_graphs(barred.device) and not (asks_host or trains)
         self.in_parts = on_one_device and not trains and barred.device.type == "cpu"
         """Whether rows of different width are computed in parts. Where gradients are wanted they are not: threads would
         write into one tensor, and a graph has no gradients."""
