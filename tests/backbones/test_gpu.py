@@ -19,7 +19,8 @@ from uncode.backbones.dialects.fast_dllm import FAST_DLLM_V2
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.sdar import SDAR
 from uncode.backbones.transformer import attention, cuda_graph, linear, quantized
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import SlidingWindow
 from uncode.core.pieces.cache import BlockCache, PrefixCache, WindowCache

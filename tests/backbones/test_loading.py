@@ -32,11 +32,12 @@ from uncode.backbones import denoiser as denoisers
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
 from uncode.backbones.loading import memory
-from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
+from uncode.backbones.loading.checkpoint import read_headers, usual_dtype
 from uncode.backbones.loading.device import DTYPES
+from uncode.backbones.loading.folder import INDEX
 from uncode.backbones.loading.load import expected
 from uncode.backbones.loading.memory import ModelSize
-from uncode.backbones.transformer.network import Transformer, bytes_of
+from uncode.backbones.transformer.network import Transformer
 from uncode.models.names import check_name
 
 
@@ -339,7 +340,7 @@ def test_loading_streams(tmp_path: Path) -> None:
     for dtype, weights in (("bfloat16", None), ("float32", None), ("bfloat16", "fp8"), ("bfloat16", "int4")):
         words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype, weights or ""]
         grown = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-        model = bytes_of(LLADA.shape(BIG), DTYPES[dtype], weights)
+        model = LLADA.shape(BIG).weight_bytes(DTYPES[dtype].itemsize, weights)
         assert grown >= model  # it really is in memory, not on the disk
         assert grown - model <= 1.1 * largest, f"{dtype}, {weights}: {(grown - model) / 1e6:.0f} MB beyond the model"
 

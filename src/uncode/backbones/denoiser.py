@@ -16,9 +16,10 @@ from ..core.pieces.piece import Table
 from ..core.support.memory import require_memory
 from .dialects.dialect import Dialect
 from .transformer.cuda_graph import MAX_TOKENS
-from .transformer.network import Shape, Transformer
+from .transformer.network import Transformer
 from .transformer.session import TransformerSession
 from .transformer.session_memory import IdleMemory
+from .transformer.shape import Shape
 
 LEAST_POSITIONS = 4
 """Masks of a first forward from which one can judge a mask id."""

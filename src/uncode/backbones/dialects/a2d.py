@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Release, number
 from .llama import CHATML, like_llama, read_shape
 
@@ -34,6 +34,7 @@ def _reader(**kind: bool) -> Callable[[Config], Shape]:
 
 
 A2D_QWEN3 = like_llama(
+    "A2D on Qwen3",
     "a2d-qwen3",
     _reader(qk_norm=True),
     _IDS,
@@ -48,6 +49,7 @@ A2D_QWEN3 = like_llama(
     mask_source="the token that dllm/utils/models.py adds to Qwen's",
 )
 A2D_QWEN2 = like_llama(
+    "A2D on Qwen2.5",
     "a2d-qwen2",
     _reader(qkv_bias=True),
     _IDS | {"mask": 151665},

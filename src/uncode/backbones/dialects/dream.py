@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import COMPARED, Config, Dialect, Release, demand
 from .llama import NAMES, read_shape
 
@@ -41,6 +41,7 @@ _DIFFUCODER = (
 )
 
 DREAM = Dialect(
+    title="Dream, Dream-Coder and DiffuCoder",
     model_type="Dream",
     shift=1,
     shape=_shape,

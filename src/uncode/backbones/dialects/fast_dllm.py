@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Release, number
 from .llama import CHATML, like_llama, read_shape
 
@@ -17,6 +17,7 @@ def _shape(config: Config) -> Shape:
 
 
 FAST_DLLM_V2 = like_llama(
+    "Fast-dLLM v2",
     "Fast_dLLM_Qwen",
     _shape,
     {"mask": 151665, "eos": 151645},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Release, demand, number
 from .llama import like_llama, read_shape
 
@@ -29,6 +29,7 @@ def _coder_shape(config: Config) -> Shape:
 
 _IDS = {"mask": 5, "eos": 2}
 ILLADA = like_llama(
+    "iLLaDA",
     "illada",
     _illada_shape,
     _IDS,
@@ -41,6 +42,7 @@ ILLADA = like_llama(
     mask_source="README.md of ML-GSAI/LLaDA, 2026-06-24",
 )
 STABLE_DIFFCODER = like_llama(
+    "Stable-DiffCoder",
     "llama",
     _coder_shape,
     _IDS,

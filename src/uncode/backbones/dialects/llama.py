@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Dialect, Release, demand, number
 
 NAMES = MappingProxyType(
@@ -37,6 +37,7 @@ CHATML = (
 
 
 def like_llama(
+    title: str,
     model_type: str,
     shape: Callable[[Config], Shape],
     ids: Mapping[str, int],
@@ -51,6 +52,7 @@ def like_llama(
 ) -> Dialect:
     """A dialect with these parameter names."""
     return Dialect(
+        title=title,
         model_type=model_type,
         shift=shift,
         shape=shape,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Release, number
 from .llama import CHATML, like_llama, read_shape
 
@@ -33,6 +33,7 @@ def _reasoner_shape(config: Config) -> Shape:
 
 
 SDAR = like_llama(
+    "SDAR and TraDo",
     "sdar",
     _shape,
     _IDS,
@@ -52,6 +53,7 @@ SDAR = like_llama(
     mask_source="JetAstra/SDAR, whose generate.py reads it from the tokenizer",
 )
 DREAM_REASONER = like_llama(
+    "DreamReasoner",
     "Dream",
     _reasoner_shape,
     _IDS,

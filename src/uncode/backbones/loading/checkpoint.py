@@ -14,7 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -24,9 +23,8 @@ from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
 from ...util.progress import reading_bar
 from ..transformer.quantized import QuantizedLinear
+from .folder import INDEX, SINGLE, has_pickle, read_json
 
-INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
 _READ_BYTES, _READERS = 1 << 22, 4
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -59,15 +57,6 @@ class StoredTensor:
         return self.count * self.dtype.itemsize
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UncodeError(f"'{file}' cannot be read as JSON ({error}): download it again.") from error
-    require(isinstance(found, dict), f"'{file}' should hold one JSON object.")
-    return dict(found)
-
-
 def read_headers(folder: Path) -> dict[str, StoredTensor]:
     """Name, shape and type of every tensor in a folder's safetensors files, from their headers."""
     if (folder / INDEX).is_file():
@@ -82,22 +71,6 @@ def read_headers(folder: Path) -> dict[str, StoredTensor]:
             f"{how}, or take a revision that has safetensors."
         )
     raise UncodeError(f"'{folder}' holds no weights: expected {SINGLE} or {INDEX}.")
-
-
-def has_pickle(folder: Path) -> bool:
-    """Whether a folder has pickled weights by the names that transformers gave them."""
-    return any((folder / name).is_file() for name in (PICKLED, PICKLED_INDEX))
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether a folder has weights, and all the shards that its index names."""
-    if not (folder / INDEX).is_file():
-        return (folder / SINGLE).is_file()
-    try:
-        shards = set(read_json(folder / INDEX)["weight_map"].values())
-        return len(shards) > 0 and all((folder / shard).is_file() for shard in shards)
-    except (UncodeError, KeyError, AttributeError, TypeError):  # no index at all
-        return False
 
 
 def _sharded(folder: Path) -> dict[str, StoredTensor]:

@@ -10,7 +10,6 @@ next reader adds and normalises in one kernel. A split-K product can then leave 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -22,47 +21,10 @@ from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Matrix, join
 from .pointwise import QKNorm, Rope, add_norm, gather_columns
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
+from .shape import Shape
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
 """A layer's matrices: what `quantize` packs."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """All that decides the network's parameters and arithmetic."""
-
-    width: int
-    layers: int
-    heads: int
-    key_heads: int
-    hidden: int
-    vocab: int
-    theta: float
-    eps: float
-    context: int
-    """Tokens the model was made for; longer canvases run, untrained."""
-    qkv_bias: bool = False
-    tied: bool = False
-    head_dim: int | None = None
-    """The width of a head, where it is not `width / heads`."""
-    qk_norm: bool = False
-    """Whether each head of the queries and keys has an RMSNorm before RoPE (Qwen3)."""
-    block_length: int | None = None
-    """Of a block-causal model: a position sees the blocks of so many tokens up to its own. None: it sees all."""
-    blocks_from_answer: bool = False
-    """Whether these blocks count from the first generated token, and not from the first of all."""
-
-    @property
-    def head_width(self) -> int:
-        return self.head_dim or self.width // self.heads
-
-    @property
-    def parameters(self) -> int:
-        queries, keys = self.heads * self.head_width, self.key_heads * self.head_width
-        bias = queries + 2 * keys if self.qkv_bias else 0
-        norms = 2 * self.width + (2 * self.head_width if self.qk_norm else 0)
-        layer = 2 * self.width * (queries + keys) + bias + 3 * self.width * self.hidden + norms
-        return self.layers * layer + self.width + self.vocab * self.width * (1 if self.tied else 2)
 
 
 class Linear(nn.Linear):
@@ -262,13 +224,3 @@ class Transformer(nn.Module):
     @property
     def _own_layers(self) -> list[Layer]:
         return [layer for layer in self.layers if isinstance(layer, Layer)]
-
-
-def bytes_of(shape: Shape, dtype: torch.dtype, weights: str | None = None) -> int:
-    """The memory of a network, with its projections packed as `weights` says. A network of one layer is made, without
-    numbers."""
-    one = Transformer(replace(shape, layers=1)).to(dtype)
-    if weights is not None:
-        one.quantize(weights)
-    whole, layer = (sum(t.nbytes for t in (*of.parameters(), *of.buffers())) for of in (one, one.layers))
-    return whole + (shape.layers - 1) * layer

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from ...core.pieces.cache import SlidingColumns
 from .cuda_graph import ForwardInputs, WindowInputs
-from .network import Shape
 from .pointwise import at_least_float32, rope_of
 from .prepared import RowPositions
+from .shape import Shape
 
 
 class DeviceWindows:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,12 @@ import typer
 
 from ..devices import WEIGHTS
 from ..options import Json
-from ..printing import loading, printing
+from ..printing import printing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ...backbones.dialects.dialect import Dialect
-    from ...backbones.transformer.network import Shape
 
 SUMMARY = "List the models uncode knows, and which are downloaded."
 
@@ -31,10 +29,9 @@ def command(as_json: Json = False) -> None:
       uncode models
       uncode models --json
     """
-    with loading():
-        from ...backbones.dialects.registry import DIALECTS
+    from ...backbones.dialects.registry import DIALECTS
 
-        entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
+    entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
         typer.echo(json.dumps(entries, indent=2))
         return
@@ -50,17 +47,6 @@ def command(as_json: Json = False) -> None:
         )
 
 
-@cache
-def _memory(shape: Shape) -> dict[str, int]:
-    """Bytes of the weights in bfloat16, and in each format of `--weights`."""
-    import torch
-
-    from ...backbones.transformer.network import bytes_of
-
-    formats: tuple[str | None, ...] = (None, *WEIGHTS)
-    return {name or "bfloat16": bytes_of(shape, torch.bfloat16, name) for name in formats}
-
-
 def _releases(dialect: Dialect) -> list[dict[str, Any]]:
     from ...backbones.loading import hub
 
@@ -68,6 +54,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
         {
             "name": release.name,
             "family": dialect.family,
+            "title": dialect.title,
             "chat": release.chat,
             "licence": release.licence,
             "parameters": release.shape.parameters,
@@ -77,7 +64,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "key_heads": release.shape.key_heads,
             "vocabulary": release.shape.vocab,
             "context": release.shape.context,
-            "memory": _memory(release.shape),
+            "memory": {name or "bfloat16": release.shape.weight_bytes(2, name) for name in (None, *WEIGHTS)},
             "mask_id": dialect.ids["mask"],
             "eos_ids": dialect.eos_ids,
             "block_length": release.shape.block_length,
@@ -90,28 +77,40 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
 
 
 def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, Any]]) -> None:
+    console.print(f"[bold]{dialect.title}[/bold]  ({dialect.family})")
+    ids = f"mask {dialect.ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}"
+    _print_indented(console, 2, ids, f"checked: {dialect.checked}")
+    for shape, alike in groupby(entries, key=_shape_lines):
+        _print_indented(console, 2, *shape)
+        for about, group in groupby(alike, key=_about_lines):
+            for entry in group:
+                kind = "" if entry["chat"] else "  base model"
+                revisions = ", ".join(revision[:7] for revision in entry["cached"])
+                cached = f"  in the cache: {revisions}" if revisions else ""
+                _print_indented(console, 4, f"[bold]{entry['name']}[/bold]{kind}{cached}")
+            _print_indented(console, 6, *about)
+    console.print()
+
+
+def _shape_lines(entry: dict[str, Any]) -> list[str]:
+    sizes = {name: f"{size / 1e9:.1f}" for name, size in entry["memory"].items()}
+    blocks = f", blocks of {entry['block_length']}" if entry["block_length"] else ""
+    return [
+        f"{entry['parameters'] / 1e9:.1f} B: {sizes['bfloat16']} GB in bfloat16; {sizes['fp8']} with fp8 or "
+        f"int8 weights, {sizes['int4']} with int4",
+        f"{entry['layers']} layers of width {entry['width']}, {entry['heads']} heads over {entry['key_heads']}, "
+        f"vocabulary {entry['vocabulary']}, context {entry['context']}{blocks}",
+    ]
+
+
+def _about_lines(entry: dict[str, Any]) -> list[str]:
+    """What is said once for releases that have it in common."""
+    own, checked = entry["own_sampler"], entry["checked"][-1]
+    return [f"licence: {entry['licence']}"] + [f"own: {own}"] * bool(own) + [f"checked: {checked}"] * bool(checked)
+
+
+def _print_indented(console: Console, indent: int, *lines: str) -> None:
     from rich.padding import Padding
 
-    shape = dialect.releases[0].shape
-    blocks = f"blocks of {shape.block_length}, " if shape.block_length else ""
-    sizes = {name: f"{size / 1e9:.1f}" for name, size in entries[0]["memory"].items()}
-    console.print(
-        f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
-        f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}"
-    )
-    about = (
-        f"{blocks}vocabulary {shape.vocab}, mask {dialect.ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}",
-        f"{sizes['bfloat16']} GB in bfloat16; {sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4",
-        f"checked: {dialect.checked}",
-    )
-    for line in about:
-        console.print(Padding(line, (0, 0, 0, 2)))
-    for (own, checked), group in groupby(entries, key=lambda entry: (entry["own_sampler"], entry["checked"][-1])):
-        for entry in group:
-            revisions = ", ".join(revision[:7] for revision in entry["cached"])
-            cached = f"in the cache: {revisions}" if revisions else "not in the cache"
-            facts = f"{'chat' if entry['chat'] else 'base'}, {entry['licence']}, {cached}"
-            console.print(Padding(f"[bold]{entry['name']}[/bold]  {facts}", (0, 0, 0, 2)))
-        if own:
-            console.print(Padding(f"own: {own}\nchecked: {checked}", (0, 0, 0, 4)))
-    console.print()
+    for line in lines:
+        console.print(Padding(line, (0, 0, 0, indent)))
