@@ -189,6 +189,13 @@ def fast_dllm_v2_config(number: int) -> Config:
     }
 
 
+def coda_config(number: int) -> Config:
+    """CoDA's head is never tied, and its heads together are as wide as the network."""
+    made = llama_config(number, has_head_dim=False)
+    made |= {"architectures": ["CoDALanguageModel"], "model_type": "CoDA", "tie_word_embeddings": False}
+    return made | {"head_dim": made["hidden_size"] // made["num_attention_heads"]}
+
+
 def a2d_config(number: int) -> Config:
     return llama_config(number) | {"architectures": ["A2DQwen3LMHeadModel"], "model_type": "a2d-qwen3"}
 
@@ -280,6 +287,7 @@ DIALECTS = {
     "stable_diffcoder": (stable_diffcoder_config, llama_weights),
     "sdar": (sdar_config, partial(llama_weights, has_norm=True)),
     "dream_reasoner": (dream_reasoner_config, partial(llama_weights, has_norm=True)),
+    "coda": (coda_config, partial(llama_weights, has_norm=True)),
     "a2d": (a2d_config, partial(llama_weights, has_norm=True)),
     "a2d_bd3lm": (a2d_bd3lm_config, partial(llama_weights, has_norm=True)),
     "fast_dllm_v2": (fast_dllm_v2_config, partial(llama_weights, has_bias=True)),

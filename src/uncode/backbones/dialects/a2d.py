@@ -23,6 +23,18 @@ def _in_blocks(shape: Shape, length: int | None = _BLOCK_LENGTH) -> Shape:
     return replace(shape, block_length=length, blocks_from_answer=length is not None)
 
 
+def _release(name: str, shape: Shape) -> Release:
+    kind, on_the_hub = "bd3lm" if "bd3lm" in name else "mdlm", "Coder" in name
+    return Release(
+        f"dllm-hub/{name}",
+        _in_blocks(shape) if kind == "bd3lm" else shape,
+        True,
+        "Apache-2.0" if on_the_hub else "not verified",
+        f"blocks of 32, the most probable first, one token a forward (ZHZisZZ/dllm examples/a2d/{kind}/sample.py)",
+        "licence on the hub" if on_the_hub else "the hub's page has the licence in its head, which was not found",
+    )
+
+
 def _reader(**kind: bool) -> Callable[[Config], Shape]:
     def read(config: Config) -> Shape:
         named = _BLOCK_LENGTH if "bd3lm" in str(config.get("_name_or_path")) else None
@@ -41,8 +53,8 @@ A2D_QWEN3 = like_llama(
     "logits within 1e-5 of its published modelling code, and the tokens of dllm's two samplers, on five small random "
     "checkpoints",
     (
-        Release("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", _QWEN3, chat=True),
-        Release("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", _in_blocks(_QWEN3), chat=True),
+        _release("Qwen3-0.6B-diffusion-mdlm-v0.1", _QWEN3),
+        _release("Qwen3-0.6B-diffusion-bd3lm-v0.1", _QWEN3),
     ),
     end_of_turn="<|im_end|>",
     template=CHATML,
@@ -55,8 +67,8 @@ A2D_QWEN2 = like_llama(
     _IDS | {"mask": 151665},
     "nothing of its own; a2d-qwen3 was compared, and Dream, which has its biases",
     (
-        Release("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", _QWEN2, chat=True),
-        Release("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", _in_blocks(_QWEN2), chat=True),
+        _release("Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", _QWEN2),
+        _release("Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", _QWEN2),
     ),
     end_of_turn="<|im_end|>",
     template=CHATML,

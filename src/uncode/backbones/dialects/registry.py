@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core.errors import UncodeError, require
 from .a2d import A2D_QWEN2, A2D_QWEN3
+from .coda import CODA
 from .dialect import Config, Dialect
 from .dream import DREAM
 from .fast_dllm import FAST_DLLM_V2
@@ -11,7 +12,19 @@ from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA, MMADA
 from .sdar import DREAM_REASONER, SDAR
 
-DIALECTS = (LLADA, DREAM, MMADA, ILLADA, STABLE_DIFFCODER, SDAR, DREAM_REASONER, FAST_DLLM_V2, A2D_QWEN3, A2D_QWEN2)
+DIALECTS = (
+    LLADA,
+    DREAM,
+    MMADA,
+    CODA,
+    ILLADA,
+    STABLE_DIFFCODER,
+    SDAR,
+    DREAM_REASONER,
+    FAST_DLLM_V2,
+    A2D_QWEN3,
+    A2D_QWEN2,
+)
 
 
 def is_dialect(config: Config) -> bool:
