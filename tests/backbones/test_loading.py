@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -264,6 +265,39 @@ def test_a_broken_folder_is_one_clear_error(tmp_path: Path, fault: str, monkeypa
     with pytest.raises(UncodeError, match=message) as caught:
         uncode.load(folder)
     assert "\n" not in str(caught.value) and not allocated
+
+
+@pytest.mark.parametrize("fault", ["renamed", "missing", "surplus", "another shape", "not tied", "no head"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_weights_that_do_not_fit_are_listed(dialect: str, fault: str, tmp_path: Path) -> None:
+    config_of, weights_of = DIALECTS[dialect]
+    config, is_llada = config_of(0), dialect == "llada"
+    tied = config | {"weight_tying" if is_llada else "tie_word_embeddings": True}
+    head, norm = (
+        f"model.transformer.{n}" if is_llada else m for n, m in (("ff_out", "lm_head"), ("ln_f", "model.norm"))
+    )
+    head, norm = f"{head}.weight", f"{norm}.weight"
+    weights = weights_of(config, 0)
+    product = next(name for name in weights if name.endswith("up_proj.weight"))
+    if fault == "renamed":
+        weights["odd"] = weights.pop(product)
+        sentence = f"missing: {product}; unexpected: odd"
+    elif fault == "missing":
+        del weights[norm]
+        sentence = f"missing: {norm}"
+    elif fault == "surplus":
+        weights["more"] = torch.ones(2)
+        sentence = "unexpected: more"
+    elif fault == "another shape":
+        weights[norm] = torch.ones(3)
+        sentence = f"of another shape: {norm} [3] instead of [32]"
+    elif fault == "not tied":
+        config, sentence = tied, f"unexpected: {head}"
+    else:
+        del weights[head]
+        sentence = f"missing: {head}"
+    with pytest.raises(UncodeError, match=f"do not fit its configuration; {re.escape(sentence)}"):
+        uncode.load(save(tmp_path, config, weights), device="cpu")
 
 
 def test_long_lists_are_cut(tmp_path: Path) -> None:
