@@ -16,7 +16,7 @@ from tests import grid
 from tests.checkpoints import DIALECTS, Published, checkpoint, like_the_toy, save, tokens
 from tests.toy import MASK
 from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, log_likelihood, presets
-from uncode.core.pieces.blocks import Blocks, GrowingBlocks, SlidingWindow
+from uncode.core.pieces.blocks import Blocks, GrowingBlocks, SeededBlocks, SlidingWindow
 from uncode.core.pieces.cache import BlockCache, CachePolicy, DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.score import Confidence
 from uncode.core.pieces.select import Even, Threshold, TopK
@@ -25,7 +25,7 @@ from uncode.core.stepper.state import State
 from uncode.engine import Engine, Request
 from uncode.samplers.resolve import for_model, resolve
 
-BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2", "a2d_bd3lm"]
+BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2", "a2d_bd3lm", "nemotron"]
 EXACT: list[CachePolicy] = [BlockCache(), PrefixCache(), DualCache(), PrefixCache(refresh=1), DualCache(refresh=2)]
 SAMPLERS = {
     "one token a step": presets.left_to_right(block_length=4),
@@ -35,6 +35,7 @@ SAMPLERS = {
     "draws": presets.confidence(temperature=0.8),
     "a position prior": presets.uncode(frequency=grid.TABLE, rate=0.2),
     "draft steps": presets.confidence(draft_steps=3),
+    "the first alone": Sampler(Policy(Confidence(), Threshold(0.3), SeededBlocks(2, 4))),
     "takes back": Sampler(Policy(Confidence(), grid.REMASKERS[1][1], remask=grid.REMASKERS[1][0])),  # type: ignore[arg-type]
     "stops early": presets.fast_dllm(threshold=0.3, block_length=4, cache="none").stopping(AfterEos()),
 }

@@ -55,6 +55,7 @@ OWN = {
     "fast-dllm-v2": Sampler(
         Policy(Confidence(), Threshold(0.9), SeededBlocks(8, 32), stop=AfterEos()), name="fast_dllm_v2"
     ),
+    "nemotron": Sampler(Policy(Confidence(), Threshold(0.9), SeededBlocks(32, 32), stop=AfterEos()), name="nemotron"),
     "coda": dream(0.1, 0.9),
 }
 

@@ -91,6 +91,11 @@ class TransformerDenoiser(Denoiser):
 
     def open(self, rows: int, length: int) -> TransformerSession:
         shape, tokens = self.network.shape, rows * length
+        require(
+            shape.yarn is None or length <= shape.yarn.original,
+            f"this model was not made for a canvas of {length:,} tokens without a scale of its queries: use one of at "
+            f"most {shape.context:,}.",
+        )
         require_memory(
             tokens * (8 * shape.width + 2 * shape.hidden) * self.dtype.itemsize,
             self.device,

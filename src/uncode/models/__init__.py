@@ -43,6 +43,8 @@ RELEASES: dict[str, str | None] = {
     "Gen-Verse/TraDo-8B-Instruct": "trado",
     "Gen-Verse/TraDo-8B-Thinking": "trado",
     "Dream-org/DreamReasoner-8B": None,
+    "nvidia/Nemotron-Labs-Diffusion-8B-Base": "nemotron",
+    "nvidia/Nemotron-Labs-Diffusion-8B": "nemotron",
     "Efficient-Large-Model/Fast_dLLM_v2_1.5B": "fast-dllm-v2",
     "Efficient-Large-Model/Fast_dLLM_v2_7B": "fast-dllm-v2",
     "dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1": "llada",

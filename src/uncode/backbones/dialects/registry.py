@@ -10,6 +10,7 @@ from .dream import DREAM
 from .fast_dllm import FAST_DLLM_V2
 from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA, MMADA
+from .nemotron import NEMOTRON
 from .sdar import DREAM_REASONER, SDAR
 
 DIALECTS = (
@@ -21,6 +22,7 @@ DIALECTS = (
     STABLE_DIFFCODER,
     SDAR,
     DREAM_REASONER,
+    NEMOTRON,
     FAST_DLLM_V2,
     A2D_QWEN3,
     A2D_QWEN2,

@@ -17,6 +17,20 @@ _SCALE_BYTES = 4
 
 
 @dataclass(frozen=True)
+class Yarn:
+    """RoPE for contexts that are `factor` times those of the training, `original` tokens (YaRN, arXiv:2309.00071).
+
+    Slow dimensions turn `factor` times slower, fast ones as before; `fast` and `slow` are the turns in `original`
+    tokens between which both are mixed.
+    """
+
+    factor: float
+    original: int
+    fast: float = 32.0
+    slow: float = 1.0
+
+
+@dataclass(frozen=True)
 class Shape:
     """All that decides the network's parameters and arithmetic."""
 
@@ -40,6 +54,10 @@ class Shape:
     """Of a block-causal model: a position sees the blocks of so many tokens up to its own. None: it sees all."""
     blocks_from_answer: bool = False
     """Whether these blocks count from the first generated token, and not from the first of all."""
+    causal_context: bool = False
+    """Whether tokens before the open block see only what stands before them, and the last of these predicts the first
+    of the block."""
+    yarn: Yarn | None = None
 
     @property
     def head_width(self) -> int:
