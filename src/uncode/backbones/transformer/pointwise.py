@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
-from .shape import Shape, Yarn
+from .shape import Yarn
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -56,12 +56,12 @@ Rope = tuple[Tensor, Tensor]
 """Cosines and sines `[B or 1, 1, T, d/2]`, in float32 or wider."""
 
 
-def rope_of(positions: Tensor, shape: Shape, dtype: torch.dtype) -> Rope:
+def rope_of(positions: Tensor, head_width: int, theta: float, dtype: torch.dtype, yarn: Yarn | None = None) -> Rope:
     """Cosines and sines of `positions` `[B, T]`, as `[B, T, d/2]`."""
-    exponents = torch.arange(0, shape.head_width, 2, device=positions.device, dtype=dtype) / shape.head_width
-    speeds = 1.0 / shape.theta**exponents
-    if shape.yarn is not None:
-        speeds = _slowed(speeds, shape.yarn, shape.head_width, shape.theta)
+    exponents = torch.arange(0, head_width, 2, device=positions.device, dtype=dtype) / head_width
+    speeds = 1.0 / theta**exponents
+    if yarn is not None:
+        speeds = _slowed(speeds, yarn, head_width, theta)
     angles = positions[..., None].to(dtype) * speeds
     return angles.cos(), angles.sin()
 
