@@ -32,6 +32,7 @@ from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones import denoiser as denoisers
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
+from uncode.backbones.dialects.registry import named_dialect
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.checkpoint import read_headers, usual_dtype
 from uncode.backbones.loading.device import DTYPES
@@ -271,12 +272,11 @@ def test_a_broken_folder_is_one_clear_error(tmp_path: Path, fault: str, monkeypa
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_weights_that_do_not_fit_are_listed(dialect: str, fault: str, tmp_path: Path) -> None:
     config_of, weights_of = DIALECTS[dialect]
-    config, is_llada = config_of(0), dialect == "llada"
-    tied = config | {"weight_tying" if is_llada else "tie_word_embeddings": True}
-    head, norm = (
-        f"model.transformer.{n}" if is_llada else m for n, m in (("ff_out", "lm_head"), ("ln_f", "model.norm"))
-    )
-    head, norm = f"{head}.weight", f"{norm}.weight"
+    config = config_of(0)
+    family = named_dialect(config, tmp_path)
+    assert family is not None
+    tied = config | {"weight_tying" if dialect == "llada" else "tie_word_embeddings": True}
+    head, norm = family.published("head.weight"), family.published("norm.weight")
     weights = weights_of(config, 0)
     product = next(name for name in weights if name.endswith("up_proj.weight"))
     if fault == "renamed":
