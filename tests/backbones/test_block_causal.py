@@ -187,6 +187,15 @@ def test_other_caches_are_refused() -> None:
         State(like_the_toy("llada", 2)).add(canvas_of((3, 8)), sampler.caching(BlockCache()))
 
 
+def test_a_canvas_for_which_queries_would_be_scaled_is_refused() -> None:
+    """Nemotron-Labs-Diffusion multiplies them by more than 1 beyond its original context."""
+    model = like_the_toy("nemotron", 2)
+    with pytest.raises(
+        UncodeError, match="a canvas of 70 tokens without a scale of its queries: use one of at most 64"
+    ):
+        decode(model, canvas_of((6, 64)), presets.confidence())
+
+
 def test_a_sampler_without_blocks_gets_those_of_the_model() -> None:
     model = like_the_toy("sdar", 2)
     sampler = for_model(presets.confidence(), model)
