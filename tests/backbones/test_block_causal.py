@@ -190,9 +190,7 @@ def test_other_caches_are_refused() -> None:
 def test_a_canvas_for_which_queries_would_be_scaled_is_refused() -> None:
     """Nemotron-Labs-Diffusion multiplies them by more than 1 beyond its original context."""
     model = like_the_toy("nemotron", 2)
-    with pytest.raises(
-        UncodeError, match="a canvas of 70 tokens .*: use one of at most 64"
-    ):
+    with pytest.raises(UncodeError, match=r"a canvas of 70 tokens .*: use one of at most 64"):
         decode(model, canvas_of((6, 64)), presets.confidence())
 
 
