@@ -35,7 +35,12 @@ class ModelSize:
         """A transformer, with its layers' weights in a format."""
         kind = str(dtype).removeprefix("torch.")
         named = kind if weights is None else f"{weights} and {kind}"
-        return cls(shape.parameters, shape.weight_bytes(dtype.itemsize, weights), named, weights != "int4")
+        return cls(
+            shape.parameters,
+            shape.weight_bytes(dtype.itemsize, weights),
+            named,
+            weights != "int4" and shape.mixture is None,
+        )
 
 
 def announce(name: str, size: ModelSize, *devices: torch.device) -> None:

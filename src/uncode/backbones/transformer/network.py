@@ -1,4 +1,5 @@
-"""One transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU. LLaDA, Dream and SDAR are dialects of it.
+"""One transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU or a mixture of experts. LLaDA, Dream, SDAR and
+LLaDA2 are dialects of it.
 
 It knows nothing of canvases or special tokens. With a KV cache a layer writes its fresh keys and values there and
 attends to all that is cached.
@@ -17,20 +18,15 @@ from torch import Tensor, nn
 
 from ...core.errors import require
 from .attention import attention, rope_and_cache_qkv
+from .experts import Experts
 from .kv_cache import LayerCache
-from .linear import JoinedMatrix, Matrix, join
-from .pointwise import QKNorm, Rope, add_norm, gather_columns
+from .linear import JoinedMatrix, Linear, Matrix, join
+from .pointwise import QKNorm, Rope, add_norm, at_least_float32, gather_columns
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
 from .shape import Shape
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
 """A layer's matrices: what `quantize` packs."""
-
-
-class Linear(nn.Linear):
-    """Without initial values: they come from a checkpoint, and torch takes seconds to draw them."""
-
-    def reset_parameters(self) -> None: ...
 
 
 class Embedding(nn.Embedding):
@@ -61,18 +57,19 @@ class HeadNorm(nn.Module):
 
 
 class LayerMatrices(NamedTuple):
-    """What a layer multiplies with."""
+    """What a layer multiplies with, besides its experts."""
 
     qkv: Matrix
     out: Matrix
-    gate_up: Matrix
-    down: Matrix
+    gate_up: Matrix | None
+    """Of the MLP or of the shared expert; None where there is neither."""
+    down: Matrix | None
 
 
 class Layer(nn.Module):
-    """One transformer layer: attention, then the MLP."""
+    """One transformer layer: attention, then the MLP or the experts."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, number: int = 0) -> None:
         super().__init__()
         width, bias = shape.width, shape.qkv_bias
         queries, keys = shape.heads * shape.head_width, shape.key_heads * shape.head_width
@@ -85,9 +82,12 @@ class Layer(nn.Module):
             self.q_norm, self.k_norm = HeadNorm(shape.head_width), HeadNorm(shape.head_width)
         self.out: nn.Linear = Linear(queries, width, bias=False)
         self.mlp_norm = RMSNorm(width, shape.eps)
-        self.gate: nn.Linear = Linear(width, shape.hidden, bias=False)
-        self.up: nn.Linear = Linear(width, shape.hidden, bias=False)
-        self.down: nn.Linear = Linear(shape.hidden, width, bias=False)
+        mixture = shape.mixture_of(number)
+        self.experts = None if mixture is None else Experts(width, mixture)
+        if mixture is None:
+            self.gate: nn.Linear = Linear(width, shape.hidden, bias=False)
+            self.up: nn.Linear = Linear(width, shape.hidden, bias=False)
+            self.down: nn.Linear = Linear(shape.hidden, width, bias=False)
         self.store_as(Matrix)
 
     def forward(
@@ -111,7 +111,12 @@ class Layer(nn.Module):
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
             if mask is not None and mask.shape[2] > 1:
                 mask = gather_columns(mask, wanted)
-        x, h = gate_up.swiglu_after(self.mlp_norm, x, out.split_k(attention(q, k, v, mask)))
+        delta = out.split_k(attention(q, k, v, mask))
+        if self.experts is not None:
+            x, h = self.mlp_norm(x, delta)
+            return x, self.experts(h, None if gate_up is None or down is None else down.product(gate_up.swiglu(h)))
+        assert gate_up is not None and down is not None
+        x, h = gate_up.swiglu_after(self.mlp_norm, x, delta)
         return x, down.split_k(h)
 
     @property
@@ -123,8 +128,10 @@ class Layer(nn.Module):
         Packed projections stay packed."""
         if isinstance(self.q, QuantizedLinear):
             kind = QUANTIZED.get(kind, kind)
-        qkv, gate_up = kind(self.q, self.k, self.v), kind(self.gate, self.up)
-        self.matrices = LayerMatrices(qkv, kind(self.out), gate_up, kind(self.down))
+        qkv, mlp = kind(self.q, self.k, self.v), self if self.experts is None else self.experts
+        has_mlp = self.experts is None or self.experts.mixture.shared > 0
+        both = (kind(mlp.gate, mlp.up), kind(mlp.down)) if has_mlp else (None, None)
+        self.matrices = LayerMatrices(qkv, kind(self.out), *both)
 
     def quantize(self, weights: WeightFormat) -> None:
         """Pack the projections. They are joined afterwards if they were before."""
@@ -142,7 +149,7 @@ class Transformer(nn.Module):
         self.shape = shape
         with torch.device("meta"):
             self.embed = Embedding(shape.vocab, shape.width)
-            self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+            self.layers = nn.ModuleList(Layer(shape, number) for number in range(shape.layers))
             self.norm = RMSNorm(shape.width, shape.eps)
             self.head = Linear(shape.width, shape.vocab, bias=False)
         if shape.tied:
@@ -195,6 +202,7 @@ class Transformer(nn.Module):
         """Pack the layers' projections as fp8, int8 or int4, one matrix after the other. Embedding, norms and head keep
         their dtype. A network on the meta device packs its weights when they are loaded."""
         wanted = format_of(weights)
+        require(self.shape.mixture is None, "experts cannot be packed: load this model without `weights=`.")
         require(self.weights is None, f"the network has {self.weights} weights already: load it again for {weights}.")
         for layer in self._own_layers:
             layer.quantize(wanted)
@@ -218,9 +226,15 @@ class Transformer(nn.Module):
     def separate_moved_layers(self) -> None:
         """One product for each projection again, in the layers that were moved or converted since they were fused."""
         for layer in self._own_layers:
-            if not all(matrix.is_current for matrix in layer.matrices):
+            if not all(matrix is None or matrix.is_current for matrix in layer.matrices):
                 layer.store_as(Matrix)
 
     @property
     def _own_layers(self) -> list[Layer]:
         return [layer for layer in self.layers if isinstance(layer, Layer)]
+
+
+def dtype_of(parameter: str, dtype: torch.dtype) -> torch.dtype:
+    """The dtype of a parameter of a network in `dtype`: a router decides in float32 or wider."""
+    is_router = parameter.endswith((".router.weight", ".experts.bias"))
+    return at_least_float32(dtype) if is_router else dtype

@@ -57,7 +57,7 @@ class RowPositions:
         starts = self.first if self.first.any() else self.first[:1]
         positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         shape = network.shape
-        self.rope = rope_of(positions, shape.head_width, shape.theta, at_least_float32(dtype), shape.yarn)
+        self.rope = rope_of(positions, shape.rotary_width, shape.theta, at_least_float32(dtype), shape.yarn)
         self.block_length, self.causal_context, self.origin = shape.block_length, shape.causal_context, self.first
         """The first column of the rows from which blocks count."""
         if shape.blocks_from_answer:

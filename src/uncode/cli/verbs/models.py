@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ...backbones.dialects.dialect import Dialect
+    from ...backbones.transformer.shape import Shape
 
 SUMMARY = "List the models uncode knows, and which are downloaded."
 
@@ -47,6 +48,12 @@ def command(as_json: Json = False) -> None:
         )
 
 
+def _memory(shape: Shape) -> dict[str, int]:
+    """Bytes of the weights in bfloat16, and in each format of `--weights`, which experts have not."""
+    formats = WEIGHTS if shape.mixture is None else ()
+    return {"bfloat16": shape.weight_bytes(2), **{name: shape.weight_bytes(2, name) for name in formats}}
+
+
 def _releases(dialect: Dialect) -> list[dict[str, Any]]:
     from ...backbones.loading import hub
 
@@ -58,13 +65,14 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "chat": release.chat,
             "licence": release.licence,
             "parameters": release.shape.parameters,
+            "active_parameters": release.shape.active_parameters,
             "layers": release.shape.layers,
             "width": release.shape.width,
             "heads": release.shape.heads,
             "key_heads": release.shape.key_heads,
             "vocabulary": release.shape.vocab,
             "context": release.shape.context,
-            "memory": {name or "bfloat16": release.shape.weight_bytes(2, name) for name in (None, *WEIGHTS)},
+            "memory": _memory(release.shape),
             "mask_id": dialect.ids["mask"],
             "eos_ids": dialect.eos_ids,
             "block_length": release.shape.block_length,
@@ -95,9 +103,12 @@ def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, An
 def _shape_lines(entry: dict[str, Any]) -> list[str]:
     sizes = {name: f"{size / 1e9:.1f}" for name, size in entry["memory"].items()}
     blocks = f", blocks of {entry['block_length']}" if entry["block_length"] else ""
+    active, packed = entry["active_parameters"], "experts cannot be packed"
+    if "fp8" in sizes:
+        packed = f"{sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4"
+    some = f", {active / 1e9:.1f} B of a token" if active < entry["parameters"] else ""
     return [
-        f"{entry['parameters'] / 1e9:.1f} B: {sizes['bfloat16']} GB in bfloat16; {sizes['fp8']} with fp8 or "
-        f"int8 weights, {sizes['int4']} with int4",
+        f"{entry['parameters'] / 1e9:.1f} B{some}: {sizes['bfloat16']} GB in bfloat16; {packed}",
         f"{entry['layers']} layers of width {entry['width']}, {entry['heads']} heads over {entry['key_heads']}, "
         f"vocabulary {entry['vocabulary']}, context {entry['context']}{blocks}",
     ]
