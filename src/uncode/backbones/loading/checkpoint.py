@@ -190,6 +190,7 @@ def fill(
                 done += count
                 on_bytes(done, total)
             assign(network, name, tensor)
+            del tensor  # before the next one is allocated
 
 
 def _stored_size(network: nn.Module, name: str) -> tuple[int, ...]:
