@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ...core.errors import UncodeError, require
 from .a2d import A2D_QWEN2, A2D_QWEN3
-from .coda import CODA
 from .dialect import Config, Dialect
-from .dream import DREAM
+from .dream import CODA, DREAM
 from .fast_dllm import FAST_DLLM_V2
 from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA, MMADA
