@@ -24,7 +24,7 @@ import torch
 import typer
 
 from uncode.backbones.transformer.mixture import Mixture
-from uncode.backbones.transformer.network import Shape
+from uncode.backbones.transformer.shape import Shape
 from uncode.cli.app import app
 from uncode.evals.suite.families import FAMILIES
 from uncode.samplers.presets import PRESETS
