@@ -42,7 +42,7 @@ def of_parts(inner: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
 
 
 LETTERS = [*map(re.escape, ALPHABET), "[ab]", "[^a]", ".", r"\d", r"\S", "[a-z]", "(?:é|日)"]
-EXPRESSIONS = st.recursive(st.sampled_from(LETTERS), of_parts, max_leaves=8)
+EXPRESSIONS = st.recursive(st.sampled_from(LETTERS), of_parts, max_leaves=5)
 
 
 def accepted(trace: Trace, denoiser: Denoiser, expressions: list[str]) -> bool:
@@ -60,7 +60,9 @@ def tried(run: Callable[[], Trace]) -> Trace:
     try:
         return run()
     except UncodeError as error:
-        if "that its constraint accepts" not in str(error) and "accepts no text" not in str(error):
+        if not any(
+            reason in str(error) for reason in ("that its constraint accepts", "accepts no text", "the constraint ")
+        ):
             raise
     return assume(False)  # type: ignore[return-value]
 
@@ -68,9 +70,9 @@ def tried(run: Callable[[], Trace]) -> Trace:
 @given(samplers(), EXPRESSIONS, KINDS, SEEDS, st.integers(1, 14))
 def test_whatever_the_sampler_a_row_is_accepted(s: Sampler, found: str, kind: str, seed: int, length: int) -> None:
     """Every piece of the grid; a row without a constraint beside it is the row alone, and so is the row itself."""
-    denoiser, rule = model(kind, seed % 2, GRID_TOKENS), constraint(regex=found)
-    trace = tried(lambda: decode(denoiser, canvas_of(denoiser, length, 2), s, seed, [rule, None]))
-    alone = decode(denoiser, canvas_of(denoiser, length), s, seed, rule)
+    denoiser = model(kind, seed % 2, GRID_TOKENS)
+    trace = tried(lambda: decode(denoiser, canvas_of(denoiser, length, 2), s, seed, [constraint(regex=found), None]))
+    alone = decode(denoiser, canvas_of(denoiser, length), s, seed, constraint(regex=found))
     free = Canvas.after_prompt([[4]], length=length, mask_id=denoiser.mask_id)
     assert accepted(alone, denoiser, [found])
     assert trace.rows[0].equal(alone.rows[0])

@@ -73,8 +73,8 @@ def model(kind: str, seed: int, size: int, has_eos: bool = True) -> HashDenoiser
         random, found = Random(seed), dict.fromkeys(bytes([byte]) for byte in {*"".join(ALPHABET).encode()})
         written = "".join(texts(seed, size)).encode()
         while len(found) < size:
-            start = random.randrange(len(written) - 4)
-            found[written[start : start + random.randint(2, 4)]] = None
+            start = random.randrange(len(written) - 9)
+            found[written[start : start + random.randint(2, 9)]] = None
         tokenizer: Any = ByteTokenizer(list(found))
     else:
         tokenizer = TextTokenizer(texts(seed, size), words=kind == "words")

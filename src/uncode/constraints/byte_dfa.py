@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +14,9 @@ from .expression import Nfa
 
 MAX_STATES = 8_192
 """States of an automaton. The sets of states that one may reach from another take a bit for each pair: 8 MiB."""
+
+MAX_WORK = 1_000_000
+"""Operations that determinizing may take, a few seconds. Schemas and bounded texts take about a tenth of it."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,26 +44,26 @@ def determinize(nfa: Nfa, start: int, end: int) -> ByteDfa:
     cuts = sorted({0, 256, *(cut for edges in nfa.edges for low, high, _ in edges for cut in (low, high + 1))})
     class_of = np.repeat(np.arange(len(cuts) - 1), np.diff(cuts))
     spans = [[(int(class_of[low]), int(class_of[high]) + 1, to) for low, high, to in edges] for edges in nfa.edges]
-    closures = _closures(nfa)
+    work = _Work()
+    closures = _closures(nfa, work)
     first = closures(frozenset((start,)))
     known, order, rows = {first: 0}, [first], list[list[int]]()
     for states in order:  # it grows while it is read
-        targets = [set[int]() for _ in range(len(cuts) - 1)]
+        targets = defaultdict[int, set[int]](set)
         for state in states:
             for low, high, to in spans[state]:
+                work.spend(high - low)
                 for at in range(low, high):
                     targets[at].add(to)
-        row, found = [-1] * len(targets), dict[frozenset[int], int]()
-        for at, target in enumerate(targets):
-            if target:
-                key = frozenset(target)
-                if key not in found:
-                    closed = closures(key)
-                    if closed not in known:
-                        known[closed] = len(order)
-                        order.append(closed)
-                    found[key] = known[closed]
-                row[at] = found[key]
+        row, found = [-1] * (len(cuts) - 1), dict[frozenset[int], int]()
+        for at, target in targets.items():
+            key = frozenset(target)
+            if key not in found:
+                closed = closures(key)
+                found[key] = known.setdefault(closed, len(order))
+                if found[key] == len(order):
+                    order.append(closed)
+            row[at] = found[key]
         rows.append(row)
         require(
             len(order) <= MAX_STATES,
@@ -71,7 +76,22 @@ def determinize(nfa: Nfa, start: int, end: int) -> ByteDfa:
     return _smallest(table.astype(np.int32), class_of, accepts)
 
 
-def _closures(nfa: Nfa):  # type: ignore[no-untyped-def]
+class _Work:
+    """Counts what determinizing takes. Nested repeats may take very long without making many states."""
+
+    def __init__(self) -> None:
+        self.left = MAX_WORK
+
+    def spend(self, amount: int) -> None:
+        self.left -= amount
+        require(
+            self.left > 0,
+            f"the constraint takes more than {MAX_WORK:,} operations to compile: nest fewer repeats, or bound texts "
+            "more tightly.",
+        )
+
+
+def _closures(nfa: Nfa, work: _Work) -> Callable[[frozenset[int]], frozenset[int]]:
     """A function from states to those that are reached from them without a byte."""
     single = dict[int, frozenset[int]]()
 
@@ -82,13 +102,16 @@ def _closures(nfa: Nfa):  # type: ignore[no-untyped-def]
                 if to not in found:
                     found.add(to)
                     stack.append(to)
+        work.spend(len(found))
         return frozenset(one for one in found if nfa.edges[one] or not nfa.empty[one])
 
     def closure(states: frozenset[int]) -> frozenset[int]:
         for state in states:
             if state not in single:
                 single[state] = of(state)
-        return frozenset().union(*(single[state] for state in states))
+        parts = [single[state] for state in states]
+        work.spend(sum(map(len, parts)))
+        return frozenset().union(*parts)
 
     return closure
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..core.errors import UncodeError, require, shown
 from .characters import LAST, Ranges, category, complement, merged, utf8
 
-MAX_NFA_STATES = 200_000
+MAX_NFA_STATES = 50_000
 """States of an expression before it is made deterministic."""
 _REFUSED = {
     "ASSERT": "look-ahead or look-behind",

@@ -69,6 +69,8 @@ _NOT_THESE = {
 def expression_of(schema: object) -> str:
     """The regular expression of a schema."""
     require(isinstance(schema, Mapping | bool), f"a JSON schema is an object, true or false, not {shown(schema)}.")
+    if schema is True or schema == {}:
+        return any_json()
     try:
         found = _Schema(schema).value(schema, (), ANY_JSON_DEPTH)
     except RecursionError:

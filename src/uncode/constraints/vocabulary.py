@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -143,7 +143,7 @@ def _texts(tokenizer: Any, backend: Any, ids: list[int]) -> tuple[list[bytes | N
         if word is None or str(tokenizer.decode([ids[word]])).startswith(" "):
             return later, None
         return later, [(text or b"").removeprefix(b" ") for text in later]
-    return _by_decoding(tokenizer.decode, ids)
+    return _by_decoding(getattr(tokenizer, "decode", None), ids)
 
 
 def _decoders(backend: Any) -> set[str]:
@@ -177,7 +177,7 @@ def _of_byte_fallback(token: str | None) -> bytes | None:
     return token.replace("\u2581", " ").encode()
 
 
-def _by_decoding(decode: Callable[..., Any], ids: list[int]) -> tuple[list[bytes | None], list[bytes] | None]:
+def _by_decoding(decode: Any, ids: list[int]) -> tuple[list[bytes | None], list[bytes] | None]:
     """The same for any other tokenizer, by decoding: each token alone, and behind one that is a plain word."""
     try:
         alone = [str(decode([number], skip_special_tokens=True)) for number in ids]

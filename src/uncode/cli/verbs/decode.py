@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -28,6 +28,9 @@ def command(
     chat: shared.Chat = False,
     guidance: shared.Guidance = 0.0,
     whole: shared.Whole = False,
+    regex: shared.Regex = None,
+    choice: shared.Choice = None,
+    json_schema: shared.JsonSchema = None,
     order: Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")] = False,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
@@ -54,16 +57,26 @@ def command(
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16 --view answers.html
+      uncode decode "add 3 4 5" --regex "[0-9 ]+[.]" --model toy
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
     _check_files(trace, view, source, out, force)
     _check_options(prompt, source, out, batch, order, as_json)
     given = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
+    rule = shared.read_constraint(regex, choice, json_schema)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import longest_answer, read_file, read_typed
 
     prompt_file = None if source is None else read_file(source, out)
-    asked = {"settings": given, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
+    asked: dict[str, Any] = {
+        "settings": given,
+        "length": length,
+        "seed": seed,
+        "chat": chat,
+        "guidance": guidance,
+        "whole": whole,
+    }
+    asked |= {} if rule is None else {"constraint": rule.to_dict()}
     loaded_with = {"device": device, "dtype": dtype, "weights": weights, "revision": revision}
     command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **asked, **loaded_with)
     if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json, not (trace or view)):
@@ -74,10 +87,11 @@ def command(
         from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
 
-        choice = SamplerChoice(found, given, frequency)
+        chosen = SamplerChoice(found, given, frequency)
         which = ModelChoice(model, device, dtype, weights, revision, guidance)
-        denoiser, (built,) = which.load(lambda own: [choice.build(own)], longest_answer(length, prompt_file))
-    decode_settings = DecodeSettings(denoiser, model, {built.name: built}, seed, length, chat, stop_at_eos=not whole)
+        denoiser, (built,) = which.load(lambda own: [chosen.build(own)], longest_answer(length, prompt_file))
+    named = {built.name: built}
+    decode_settings = DecodeSettings(denoiser, model, named, seed, length, chat, stop_at_eos=not whole, constraint=rule)
     if prompt_file is not None:
         job = FileJob(decode_settings, prompt_file, False, batch or shared.DEFAULT_BATCH, trace, view, force)
         answer_file(job, command).report(prompt_file, as_json)
