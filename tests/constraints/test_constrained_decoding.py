@@ -10,13 +10,14 @@ import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from tests import grid
 from tests.constraints.vocabularies import ALPHABET, model
-from tests.test_invariants import SEEDS, preset_in_blocks, samplers
+from tests.test_invariants import SEEDS, blocks_beside, caches_beside, preset_in_blocks, samplers
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, constraint, decode, steps
 from uncode.core.constraint import Constraint
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.cache import DualCache
-from uncode.core.pieces.propose import Greedy
+from uncode.core.pieces.propose import Greedy, Sample
 from uncode.core.pieces.score import Confidence
 from uncode.core.pieces.select import Threshold
 from uncode.core.pieces.stop import AfterEos, FromFirstEos, Stop
@@ -85,8 +86,12 @@ def test_whatever_the_sampler_a_row_is_accepted(s: Sampler, found: str, kind: st
 def test_every_preset(name: str, kind: str) -> None:
     denoiser, found = model(kind, 1, GRID_TOKENS), [r"(?:[ab1 ]+é)+\n?", ".{1,9}-", r"(?:日|a| )*1"]
     rules = [constraint(regex=one) for one in found]
-    trace = decode(denoiser, canvas_of(denoiser, 12, 3), preset_in_blocks(name), 3, rules)
-    assert accepted(trace, denoiser, found)
+    run = lambda: decode(denoiser, canvas_of(denoiser, 12, 3), preset_in_blocks(name), 3, rules)  # noqa: E731
+    if name == "legacy.llada_eos":  # it removes EOS after the draw, so it cannot end a text before its span
+        with pytest.raises(Stalled, match="no token that its constraint allows"):
+            run()
+    else:
+        assert accepted(run(), denoiser, found)
 
 
 @given(EXPRESSIONS, KINDS, st.sampled_from([100, 300, 1_000, 5_000]), SEEDS, st.integers(1, 40))
@@ -96,20 +101,26 @@ def test_vocabularies_of_all_sizes(found: str, kind: str, size: int, seed: int, 
     assert accepted(tried(run), denoiser, [found])
 
 
-@given(samplers(), SEEDS, st.integers(1, 14))
+@st.composite
+def samplers_without_eos(draw: st.DrawFn) -> Sampler:
+    """For a model that has none: what names EOS tokens needs one."""
+    select = draw(st.sampled_from(grid.SELECTORS))
+    edit = draw(st.sampled_from([one for one in grid.EDITORS if grid.fits(one, select)]))
+    remask = draw(st.sampled_from([one for one, with_it in grid.REMASKERS if with_it is None]))
+    policy = Policy(Confidence(), select, draw(st.sampled_from(blocks_beside(select))), remask=remask, edit=edit)
+    return Sampler(
+        policy, draw(st.sampled_from([Greedy(), Sample((), 0.7)])), draw(st.sampled_from(caches_beside(policy)))
+    )
+
+
+@given(samplers_without_eos(), SEEDS, st.integers(1, 14))
 def test_a_constraint_that_accepts_everything_changes_nothing(s: Sampler, seed: int, length: int) -> None:
     """Of a model whose tokens are all texts. Of any other, special tokens and what follows EOS are no text."""
     denoiser = model("texts", seed % 2, GRID_TOKENS, has_eos=False)
-    assume(not ({"FromFirstEos", "AfterEos", "Defer", "EarlyDiscount", "EndsInTurn"} & names_of(s)))
-    assume(not s.propose.ban and "SuppressAfterDraw" not in names_of(s))
     canvas, everything = canvas_of(denoiser, length, 2), constraint(regex=EVERYTHING)
     free, held = (decode(denoiser, canvas, s, seed, one) for one in (None, everything))
     assert free.tokens.equal(held.tokens)
     assert free.commit_step.equal(held.commit_step)
-
-
-def names_of(sampler: Sampler) -> set[str]:
-    return {type(piece).__name__ for piece in sampler.pieces()}
 
 
 def test_rows_of_any_constraints_are_one_lane() -> None:
@@ -189,7 +200,7 @@ def test_a_model_that_gives_no_allowed_token_a_probability() -> None:
     denoiser = FunctionDenoiser(
         logits, mask_id=like.mask_id, vocab_size=like.vocab_size, eos_ids=like.eos_ids, tokenizer=like.tokenizer
     )
-    with pytest.raises(Stalled, match="none of the tokens a probability that the row's constraint allows"):
+    with pytest.raises(Stalled, match="no token that its constraint allows has a probability and"):
         decode(denoiser, canvas_of(denoiser, 1), "confidence", 0, constraint(regex="b"))
 
 

@@ -77,7 +77,8 @@ def model(kind: str, seed: int, size: int, has_eos: bool = True) -> HashDenoiser
             found[written[start : start + random.randint(2, 9)]] = None
         tokenizer: Any = ByteTokenizer(list(found))
     else:
-        tokenizer = TextTokenizer(texts(seed, size), words=kind == "words")
+        known = size if has_eos else size + 3  # without EOS, every token but the mask is a text
+        tokenizer = TextTokenizer(texts(seed, known), words=kind == "words")
     denoiser = HashDenoiser(size + 4)  # the mask and two EOS tokens, and one that the tokenizer does not know
     denoiser.tokenizer = tokenizer
     if not has_eos:

@@ -121,7 +121,7 @@ def _smallest(table: NDArray[np.int32], class_of: NDArray[np.int64], accepts: ND
     part, count = accepts.astype(np.int64), 0
     while (now := len(np.unique(part))) != count:
         count = now
-        part = _rows_alike(np.concatenate([part[:, None], part[table]], 1))
+        part = rows_alike(np.concatenate([part[:, None], part[table]], 1))
     dead, first = int(part[-1]), int(part[0])
     alive = [one for one in range(count) if one != dead]
     number = np.full(count, len(alive))
@@ -130,13 +130,13 @@ def _smallest(table: NDArray[np.int32], class_of: NDArray[np.int64], accepts: ND
     sample[part] = np.arange(len(part))
     chosen = sample[[*alive, dead]]
     small = number[part[table[chosen]]].astype(np.int32)
-    alike = _rows_alike(np.ascontiguousarray(small.T))
+    alike = rows_alike(np.ascontiguousarray(small.T))
     columns = np.zeros(int(alike.max()) + 1, dtype=np.int64)
     columns[alike] = np.arange(len(alike))
     return ByteDfa(np.ascontiguousarray(small[:, columns]), alike[class_of], int(number[first]), accepts[chosen])
 
 
-def _rows_alike(rows: NDArray[np.generic]) -> NDArray[np.int64]:
+def rows_alike(rows: NDArray[np.generic]) -> NDArray[np.int64]:
     """A number for each row; equal rows have the same."""
     packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))[:, 0]
     found: NDArray[np.int64] = np.unique(packed, return_inverse=True)[1].reshape(-1)

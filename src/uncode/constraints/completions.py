@@ -16,6 +16,7 @@ from torch import Tensor
 
 from ..core import constraint
 from ..core.support.arrays import Ints
+from .byte_dfa import rows_alike
 from .token_dfa import TokenDfa
 
 MAX_REMEMBERED = 1 << 26
@@ -37,14 +38,30 @@ class Automaton(constraint.Automaton):
         self._states = len(dfa.table) - 1
         self._table, self._is_used = dfa.table[:-1], np.bincount(class_of, minlength=self.count) > 0
         self._is_used[0] = False
-        leads = np.zeros((self._states, self._states + 1), dtype=bool)
-        for used in np.flatnonzero(self._is_used):
-            leads[np.arange(self._states), self._table[:, used]] = True
-        leads = leads[:, : self._states]
+        leads = self._find_edges()
         self._ahead, self._behind = np.packbits(leads, axis=1), np.packbits(leads.T, axis=1)
         self.start = self._packed(np.arange(self._states) == dfa.start)
         self.end = self._packed(dfa.accepts[: self._states])
         self._forget()
+
+    def _find_edges(self) -> NDArray[np.bool_]:
+        """The pairs of states that some token leads through, and their labels: the classes of these tokens, as bits.
+        Many pairs have the same label. Returns the pairs as flags, `[S, S]`."""
+        used = np.flatnonzero(self._is_used)
+        table = self._table[:, used].astype(np.int64)
+        pairs, edge = np.unique(np.arange(self._states)[:, None] * (self._states + 1) + table, return_inverse=True)
+        edge = edge.reshape(table.shape)
+        classes = np.zeros((len(pairs), -(-self.count // 8)), np.uint8)
+        for column, of_class in enumerate(used.tolist()):
+            classes[edge[:, column], of_class // 8] |= 128 >> of_class % 8
+        alive = pairs % (self._states + 1) < self._states
+        self._source, self._target = pairs[alive] // (self._states + 1), pairs[alive] % (self._states + 1)
+        self._label = rows_alike(classes[alive])
+        self._labels = np.zeros((int(self._label.max(initial=-1)) + 1, classes.shape[1]), np.uint8)
+        self._labels[self._label] = classes[alive]
+        leads = np.zeros((self._states, self._states), dtype=bool)
+        leads[self._source, self._target] = True
+        return leads
 
     def open(self, tokens: Ints) -> Completions:
         return Completions(self, tokens)
@@ -93,8 +110,11 @@ class Automaton(constraint.Automaton):
         """The classes that lead from a state of one set to a state of the other, `[count]`."""
         found = self._between.get((before, after))
         if found is None:
-            here, there = np.flatnonzero(self._unpacked(before)), np.append(self._unpacked(after), False)
-            found = there[self._table[here]].any(0) & self._is_used
+            passes = self._unpacked(before)[self._source] & self._unpacked(after)[self._target]
+            labels = np.zeros(len(self._labels), dtype=bool)
+            labels[self._label[passes]] = True
+            found = np.bitwise_or.reduce(self._labels[labels], axis=0, initial=0)
+            found = np.unpackbits(found, count=self.count).astype(bool)
             self._remember(self.count)
             self._between[before, after] = found
         return found

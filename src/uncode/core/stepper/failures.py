@@ -83,7 +83,7 @@ def _culprit(state: State, lane: Lane, decision: Decision, row: int) -> str:
     policy = lane.sampler.policy
     constrained = state.constraints.given[row] is not None
     if constrained and bool((decision.belief.log_sumexp[row].isnan() & decision.eligible[row]).any()):
-        return "the model gives none of the tokens a probability that the row's constraint allows,"
+        return "no token that its constraint allows has a probability"
     if not bool(decision.eligible[row].any()):
         return f"{type(lane.sampler.cache).__name__} computed none of the masks of its open block"
     terms = zip(policy.score.terms, decision.terms, strict=False)
