@@ -32,6 +32,12 @@ MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
 
 
+class Linear(nn.Linear):
+    """Without initial values: they come from a checkpoint, and torch takes seconds to draw them."""
+
+    def reset_parameters(self) -> None: ...
+
+
 class Norm(Protocol):
     """The norm of a residual stream before a product."""
 
