@@ -24,13 +24,13 @@ MAX_KEPT = 64
 JSON = "json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TextConstraint(core.Constraint):
     """The text of an answer is accepted by a regular expression, as `re.fullmatch` has it."""
 
     expression: str
-    source: Any = None
-    """What it was made of, as data: {"regex": ...}, {"choices": [...]}, {"json_schema": ...} or "json"."""
+    source: Mapping[str, Any]
+    """What it was made of, as data: {"regex": ...}, {"choices": [...]}, {"json_schema": ...}, or {"json": depth}."""
 
     def __post_init__(self) -> None:
         byte_dfa(self.expression)  # an error comes at once

@@ -251,7 +251,7 @@ class _Schema:
         low, high = _limits(schema, whole=False)
         above = low is not None and "exclusiveMinimum" in schema
         below = high is not None and "exclusiveMaximum" in schema
-        return _any([_decimals(low, high, above, below)])
+        return _decimals(low, high, above, below)
 
     def _array(self, schema: Mapping[str, Any], path: tuple[str, ...], depth: int) -> str | None:
         least, most = _bound(schema, "minItems", 0), _bound(schema, "maxItems", None)
@@ -386,28 +386,21 @@ def _naturals(low: int, high: int | None) -> str | None:
 
 def _decimals(low: int | None, high: int | None, above: bool, below: bool) -> str | None:
     """Numbers between two whole ones, which are excluded where `above` or `below` says so."""
-    some = r"\.[0-9]*[1-9][0-9]*"
-    fraction, positive = r"(?:\.[0-9]+)?", _naturals(max(low or 0, 0), None if high is None else high - 1)
-    if high is not None and high <= 0:
-        positive = None
-    negative = _naturals(max(-high, 0) if high is not None else 0, None if low is None else -low - 1)
-    found = [positive and f"{positive}{fraction}", negative and f"-{negative}{fraction}"]
-    if high is not None and not below:
+    natural = negative = None
+    if high is None or high >= 0:
+        natural = _magnitudes(max(low or 0, 0), high, above and low is not None and low >= 0, below)
+    if low is None or low < 0:
+        least = 0 if high is None else max(-high, 0)
+        negative = _magnitudes(least, None if low is None else -low, below and high is not None and high <= 0, above)
+    return _any([natural, negative and f"-{negative}"])
+
+
+def _magnitudes(low: int, high: int | None, above: bool, below: bool) -> str | None:
+    """The same without a sign; `low` is 0 or more."""
+    inner = _naturals(low + above, None if high is None else high - 1)
+    found = [inner and rf"{inner}(?:\.[0-9]+)?"]
+    if above and (high is None or low < high):
+        found.append(rf"{low}\.[0-9]*[1-9][0-9]*")
+    if high is not None and not below and high >= low + above:
         found.append(rf"{high}(?:\.0+)?")
-    if low is not None and not above:
-        found.append(rf"{low}(?:\.0+)?")
-    if above or below:  # whole parts that are a bound need something behind the point, or must not have it
-        found = [
-            f"{_naturals(low + 1, None if high is None else high - 1) or '(?!)'}{fraction}"
-            if above and low is not None and low >= 0
-            else found[0],
-            f"-{_naturals(1 - high, None if low is None else -low - 1) or '(?!)'}{fraction}"
-            if below and high is not None and high <= 0
-            else found[1],
-            *found[2:],
-        ]
-        if above and low is not None and low >= 0 and (high is None or low < high):
-            found.append(f"{low}{some}")
-        if below and high is not None and high <= 0 and (low is None or low < high):
-            found.append(f"-{-high}{some}")
-    return _any([one for one in found if one and "(?!)" not in one])
+    return _any(found)

@@ -116,6 +116,12 @@ class Vocabulary:
             )
 
 
+MAX_KEPT = 8
+"""Vocabularies that a process keeps."""
+_KEPT: dict[tuple[Any, ...], tuple[Any, Vocabulary]] = {}
+"""Each with its tokenizer, so that no other gets its address."""
+
+
 def vocabulary_of(facts: Facts) -> Vocabulary:
     """The vocabulary of a model; of the tokenizers that were used last it is kept."""
     key = (id(facts.tokenizer), facts.vocab_size, facts.mask_id, facts.eos_ids)
@@ -124,11 +130,6 @@ def vocabulary_of(facts: Facts) -> Vocabulary:
             _KEPT.pop(next(iter(_KEPT)))
         _KEPT[key] = facts.tokenizer, Vocabulary.of(facts)
     return _KEPT[key][1]
-
-
-MAX_KEPT = 8
-_KEPT: dict[tuple[Any, ...], tuple[Any, Vocabulary]] = {}
-"""Each with its tokenizer, so that no other gets its address."""
 
 
 def _texts(tokenizer: Any, backend: Any, ids: list[int]) -> tuple[list[bytes | None], list[bytes] | None]:

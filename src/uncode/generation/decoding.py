@@ -20,7 +20,7 @@ def steps(
     canvas: Canvas,
     sampler: SamplersLike,
     seed: Seeds = 0,
-    constraint: Constraints = None,
+    constraint: Constraints = None,  # as in decode
     **options: Unpack[DecodeOptions],
 ) -> Steps:
     """The decode of :func:`decode` as an iterator of steps: one forward and its probes each."""
