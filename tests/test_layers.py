@@ -103,7 +103,7 @@ def test_importing_uncode_is_light() -> None:
 def test_the_public_names() -> None:
     assert uncode.__all__ == sorted(uncode.__all__)
     assert uncode.__all__ == [
-        "Canvas", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Sampler", "Stalled", "Step",
+        "Canvas", "Decider", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Sampler", "Stalled", "Step",
         "Trace", "UncodeError",
         "__version__", "canvas_from_texts", "choose_threshold", "decode", "generate", "interventions", "legacy", "load",
         "log_likelihood", "presets", "steps", "two_orders", "wrap",

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .core.stepper.advance import Step
     from .core.trace.trace import Trace
     from .frequency import FrequencyTable
+    from .generation.decider import Decider
     from .generation.decoding import decode, steps
     from .generation.generate import canvas_from_texts, generate
     from .generation.likelihood import log_likelihood
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Canvas",
+    "Decider",
     "FrequencyTable",
     "FunctionDenoiser",
     "Guided",
@@ -54,6 +56,7 @@ __all__ = [
 
 _MODULE_OF = {
     "Canvas": "core.canvas",
+    "Decider": "generation.decider",
     "FrequencyTable": "frequency",
     "FunctionDenoiser": "backbones.function",
     "Guided": "backbones.guidance",

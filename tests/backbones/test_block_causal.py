@@ -14,6 +14,7 @@ from transformers import PreTrainedTokenizerFast
 import uncode
 from tests import grid
 from tests.checkpoints import DIALECTS, Published, checkpoint, like_the_toy, save, tokens
+from tests.covering import covering
 from tests.toy import MASK
 from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, log_likelihood, presets
 from uncode.core.pieces.blocks import Blocks, GrowingBlocks, SlidingWindow
@@ -48,10 +49,12 @@ def canvas_of(*rows: tuple[int, int]) -> Canvas:
 UNEQUAL = ((3, 13), (4, 8), (9, 16), (1, 3), (14, 10))
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-@pytest.mark.parametrize("dialect", BLOCK_CAUSAL)
+@pytest.mark.parametrize(("dialect", "name"), covering(BLOCK_CAUSAL, SAMPLERS))
 def test_the_cache_changes_nothing_and_neither_do_other_rows(dialect: str, name: str) -> None:
-    """The prefix and dual caches are exact there too; refreshed at every step they are none."""
+    """The prefix and dual caches are exact there too; refreshed at every step they are none.
+
+    Each sampler with one of the models, and with all of them under `make verify`.
+    """
     model = like_the_toy(dialect, 2)
     sampler = for_model(SAMPLERS[name], model, grid.TABLE)
     assert sampler.cache == BlockCache()

@@ -18,6 +18,7 @@ from torch.nn import functional
 
 import uncode
 from tests.checkpoints import DIALECTS, WITH_EXPERTS, checkpoint, llada_config, llada_weights, save
+from tests.covering import covering
 from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.loading import checkpoint as checkpoints
 from uncode.backbones.loading import memory
@@ -151,8 +152,7 @@ def test_products_are_those_of_the_formula(dtype: torch.dtype) -> None:
 # -- networks ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", PACKED)
+@pytest.mark.parametrize(("dialect", "name"), covering(PACKED, NAMES))
 def test_loading_packed_is_packing_what_was_loaded(tmp_path: Path, dialect: str, name: str) -> None:
     """Bias of Dream's projections included; head, embedding and norms stay as they are."""
     packed, plain = network_of(tmp_path, dialect, weights=name), network_of(tmp_path, dialect)
@@ -171,8 +171,7 @@ def test_loading_packed_is_packing_what_was_loaded(tmp_path: Path, dialect: str,
             assert torch.equal(mine[key], parameter)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", PACKED)
+@pytest.mark.parametrize(("dialect", "name"), covering(PACKED, NAMES))
 def test_joined_projections_are_the_same_network(tmp_path: Path, dialect: str, name: str) -> None:
     network = network_of(tmp_path, dialect, weights=name, dtype="float64")
     joined = logits_of(network)
@@ -207,8 +206,7 @@ def test_copies_and_pickles(tmp_path: Path, name: str) -> None:
         torch.testing.assert_close(logits_of(copy), wanted, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", PACKED)
+@pytest.mark.parametrize(("dialect", "name"), covering(PACKED, NAMES))
 def test_a_row_is_the_same_alone_and_in_a_batch(tmp_path: Path, dialect: str, name: str) -> None:
     model: Any = uncode.load(checkpoint(tmp_path, dialect, 0), device="cpu", weights=name)
     prompts = [[1, 2, 3], [4], [5, 6]]

@@ -197,9 +197,9 @@ class Reply:
         ending: Json = {"finish_reason": output.finish_reason, "logprobs": None}
         return self._chunk(index, self._delta(None), ending | _trace(output))
 
-    def usage_chunk(self, outputs: list[CompletionOutput]) -> Json:
-        """The chunk with the usage alone."""
-        return self._head(self.part) | {"choices": [], "usage": self.usage(outputs)}
+    def ending_chunks(self, outputs: list[CompletionOutput], usage: bool) -> list[Json]:
+        """What closes a stream: the usage alone, where it was asked for."""
+        return [self._head(self.part) | {"choices": [], "usage": self.usage(outputs)}] if usage else []
 
     def usage(self, outputs: list[CompletionOutput]) -> Json:
         """Tokens, and forwards that the rows took part in."""
