@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .generation.likelihood import log_likelihood
     from .generation.order_choice import two_orders
     from .generation.threshold import choose_threshold
+    from .rollouts.rollout import Rollout
+    from .rollouts.run import rollout
     from .samplers import interventions, legacy, presets
 
 __all__ = [
@@ -34,6 +36,7 @@ __all__ = [
     "FunctionDenoiser",
     "Guided",
     "Policy",
+    "Rollout",
     "Sampler",
     "Stalled",
     "Step",
@@ -49,6 +52,7 @@ __all__ = [
     "load",
     "log_likelihood",
     "presets",
+    "rollout",
     "steps",
     "two_orders",
     "wrap",
@@ -61,6 +65,7 @@ _MODULE_OF = {
     "FunctionDenoiser": "backbones.function",
     "Guided": "backbones.guidance",
     "Policy": "core.pieces.policy",
+    "Rollout": "rollouts.rollout",
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.advance",
     "Trace": "core.trace.trace",
@@ -73,6 +78,7 @@ _MODULE_OF = {
     "load": "backbones.loading.load",
     "log_likelihood": "generation.likelihood",
     "presets": "samplers.presets",
+    "rollout": "rollouts.run",
     "steps": "generation.decoding",
     "two_orders": "generation.order_choice",
     "wrap": "backbones.loading.load",

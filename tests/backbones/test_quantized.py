@@ -25,7 +25,7 @@ from uncode.backbones.loading import memory
 from uncode.backbones.loading.memory import ModelSize
 from uncode.backbones.transformer import kernels as kernels_of
 from uncode.backbones.transformer import quantized
-from uncode.backbones.transformer.network import PROJECTIONS, Shape, Transformer, bytes_of
+from uncode.backbones.transformer.network import PROJECTIONS, Transformer
 from uncode.backbones.transformer.quantized import (
     FORMATS,
     FP8,
@@ -36,6 +36,7 @@ from uncode.backbones.transformer.quantized import (
     QuantizedMatrix,
     quantize_rows,
 )
+from uncode.backbones.transformer.shape import Shape
 from uncode.cli.devices import WEIGHTS
 from uncode.evals.run.models.model import weights_fingerprint
 
@@ -306,7 +307,7 @@ def test_the_memory_of_packed_weights_is_known(
     for name in NAMES:
         network = network_of(tmp_path, "dream", weights=name)
         held = sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
-        assert bytes_of(network.shape, torch.float32, name) == held
+        assert network.shape.weight_bytes(4, name) == held
     shape = Shape(4096, 32, 32, 32, 12288, 126464, theta=5e5, eps=1e-5, context=4096)
     monkeypatch.setattr(memory, "free_bytes", lambda device: 8_000_000_000)
     memory.announce("org/big", ModelSize.of(shape, torch.bfloat16, "int4"), torch.device("cpu"))

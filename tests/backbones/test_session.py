@@ -208,7 +208,8 @@ def test_the_exact_likelihood_is_the_mean_over_all_orders(dialect: str) -> None:
     for order in orders:
         ids = torch.tensor([[*PROMPT, *[MASK] * 4]])
         for place in order:
-            plan = Plan(every, every, store=nothing, reuse=nothing)
+            first, size = origin + blocks[place] * (model.block_length or 7), model.block_length or 7
+            plan = Plan(every, every, store=nothing, reuse=nothing, block=spans((first, first + size)))
             logits = model.open(1, 7).logits(ids, prompt_alone, plan)
             total += float(logits[0, 3 + place].log_softmax(-1)[ANSWER[place]])
             ids[0, 3 + place] = ANSWER[place]

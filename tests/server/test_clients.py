@@ -35,7 +35,6 @@ parts = litellm.completion(
     model="openai/tiny", messages=[{"role": "user", "content": prompt}], stream=True, extra_body={"rate": 0.5}, **asked
 )
 text = litellm.text_completion(model="text-completion-openai/tiny", prompt=prompt, **asked)
-newer = litellm.responses(model="openai/tiny", input=prompt, max_output_tokens=24, api_base=base, api_key="none")
 try:
     litellm.text_completion(model="text-completion-openai/tiny", prompt="x", extra_body={"rtae": 1}, **asked)
     error = ""
@@ -184,7 +183,7 @@ def test_litellm(tmp_path: Path) -> None:
         plain = ask(server.address, prompt=STORY, max_tokens=24, seed=0).json()
         text, forwards = plain["choices"][0]["text"], plain["usage"]["completion_tokens_details"]["forwards"]
         faster = ask(server.address, prompt=STORY, max_tokens=24, seed=0, rate=0.5).json()["choices"][0]["text"]
-    assert found["chat"] == found["text"] == found["responses"] == text and found["stream"] == faster
+    assert found["chat"] == found["text"] == text and found["stream"] == faster
     assert found["forwards"] == forwards and "did you mean 'rate'" in found["error"]
 
 

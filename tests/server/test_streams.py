@@ -99,6 +99,18 @@ def test_snapshots_replace_each_other(server: Running) -> None:
     assert chunks[-1]["choices"][0] == {"index": 0, "delta": {}, "finish_reason": "length", "logprobs": None}
 
 
+def test_a_step_map_comes_on_request(server: Running) -> None:
+    asked = {"prompt": STORY, "max_tokens": 9, "sampler": "confidence", "steps": 4, "seed": 3, "step_map": True}
+    trace = trace_of(STORY, 9, uncode.presets.confidence(steps=4), 3)
+    for choice in (
+        server.post("/v1/completions", **asked).json()["choices"][0],
+        events(server, **asked)[-1]["choices"][0],
+    ):
+        assert choice["token_ids"] == trace.generated[0].tolist() and "trace" not in choice
+        assert choice["step_map"] == trace.commit_step[0].tolist() and max(choice["step_map"]) == 3
+    assert "step_map" not in server.post("/v1/completions", **asked | {"step_map": False}).json()["choices"][0]
+
+
 def test_a_trace_comes_on_request(server: Running) -> None:
     asked = {"prompt": STORY, "max_tokens": 9, "sampler": "confidence", "seed": 3, "trace": True}
     whole = server.post("/v1/completions", **asked).json()["choices"][0]["trace"]

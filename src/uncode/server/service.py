@@ -151,6 +151,7 @@ class Service:
             diffusing=body.diffusing,
             logprobs=logprobs is not None,
             trace=body.trace,
+            step_map=body.step_map,
         )
         given = {"commits": body.commits, "diffusing": body.diffusing, "stream_options": body.stream_options}
         for name, value in given.items():

@@ -163,6 +163,9 @@ class DecodeFields(SamplerFields):
         False, description="Streams only: each chunk has the whole text, and replaces the one before."
     )
     trace: StrictBool = Field(False, description="Add the trace of each choice.")
+    step_map: StrictBool = Field(
+        False, description="Add the tokens of each choice, and which of its forwards committed each of them."
+    )
     # harmless at these values alone
     presence_penalty: Zero = None
     frequency_penalty: Zero = None

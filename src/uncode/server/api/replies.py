@@ -73,6 +73,8 @@ class AnyChoice(AnswerPart):
     finish_reason: Literal["stop", "length"]
     logprobs: Json | None
     trace: Json | None = None
+    token_ids: list[int] | None = None
+    step_map: list[int] | None = None
 
 
 class TextChoice(AnyChoice):
@@ -171,7 +173,7 @@ class Reply:
         choices = []
         for index, one in enumerate(outputs):
             choice = {"index": index} | self._choice(one.text) | {"finish_reason": one.finish_reason}
-            choices.append(choice | {"logprobs": self._logprobs(one.logs, 0)} | _trace(one))
+            choices.append(choice | {"logprobs": self._logprobs(one.logs, 0)} | one.on_request)
         return self._head(self.whole) | self.recipe | {"choices": choices, "usage": self.usage(outputs)}
 
     def first_chunks(self, choices: int) -> list[Json]:
@@ -195,7 +197,7 @@ class Reply:
     def last_chunk(self, index: int, output: CompletionOutput) -> Json:
         """The chunk that ends a choice."""
         ending: Json = {"finish_reason": output.finish_reason, "logprobs": None}
-        return self._chunk(index, self._delta(None), ending | _trace(output))
+        return self._chunk(index, self._delta(None), ending | output.on_request)
 
     def ending_chunks(self, outputs: list[CompletionOutput], usage: bool) -> list[Json]:
         """What closes a stream: the usage alone, where it was asked for."""
@@ -282,10 +284,6 @@ class ChatReply(Reply):
             entry: Json = {"token": log.text, "logprob": log.logp, "bytes": list(log.text.encode())}
             entries.append(entry | {"top_logprobs": [entry] if self.alternatives else []})
         return {"content": entries, "refusal": None}
-
-
-def _trace(output: CompletionOutput) -> Json:
-    return {} if output.trace is None else {"trace": output.trace}
 
 
 def server_sent(data: Json | str) -> str:

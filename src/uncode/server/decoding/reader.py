@@ -64,7 +64,8 @@ class CompletionOutput:
     logs: list[TokenLog]
     last: Update
     """What was not in an update yet."""
-    trace: Json | None = None
+    on_request: Json = field(default_factory=dict)
+    """What the client asked for besides: the trace, the tokens and their step map."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +81,7 @@ class Wanted:
     diffusing: bool = False
     logprobs: bool = False
     trace: bool = False
+    step_map: bool = False
 
     @property
     def listens(self) -> bool:
@@ -157,6 +159,11 @@ class RowReader:
         trace = row.trace() if self.wanted.trace or (self.wanted.logprobs and not self.wanted.listens) else None
         if trace is not None and self.wanted.logprobs:
             self._logp = {at: logp for at, logp in enumerate(trace.logp[0].tolist()) if math.isfinite(logp)}
+        on_request: Json = {}
+        if self.wanted.step_map:
+            on_request = {"token_ids": row.generated.tolist(), "step_map": row.commit_step.tolist()}
+        if trace is not None and self.wanted.trace:
+            on_request["trace"] = trace.row(0, self._denoiser.tokenizer)
         last = Update()
         self._advance(row.generated.tolist(), row.canvas.span, last)
         self._end(last)
@@ -170,7 +177,7 @@ class RowReader:
             forwards=row.forwards,
             logs=self._logs,
             last=last,
-            trace=trace.row(0, self._denoiser.tokenizer) if trace is not None and self.wanted.trace else None,
+            on_request=on_request,
         )
 
     def _count(self) -> int:
