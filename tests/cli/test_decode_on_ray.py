@@ -184,7 +184,8 @@ def test_ten_thousand_prompts_and_a_worker_that_is_killed(
     with capsys.disabled():
         shards = len(list(out.glob("part-*")))
         print(
-            f"\n{count:,} prompts, {shards} shards, {WORKERS} workers, 1 killed: {twice} decoded twice, {seconds:.0f} s"
+            f"\n{count:,} prompts, {shards} shards, {WORKERS} workers, 1 killed: {twice} decoded twice, "
+            f"all answers those of one machine, {seconds:.0f} s"
         )
 
 

@@ -152,12 +152,13 @@ class Samples:
         return found
 
     def texts(self, denoiser: Denoiser) -> list[str]:
-        """The text of each sample's span, up to its first EOS token that the model wrote."""
+        """The text of each sample's span, up to its first EOS token; all of it where tokens of the span were given."""
         require(denoiser.tokenizer is not None, "this model has no tokenizer: read `generated` instead.")
         found = []
         for row in self.rows():
-            written = (row.step_map >= 0) & torch.isin(row.generated, torch.tensor(denoiser.eos_ids or (-1,)))
-            stop = int(written.long().argmax()) if bool(written.any()) else len(row.generated)
+            given, framed = int((row.step_map == GIVEN).sum()), len(denoiser.frame[1])
+            ends = (row.step_map >= 0) & torch.isin(row.generated, torch.tensor(denoiser.eos_ids or (-1,)))
+            stop = int(ends.long().argmax()) if given <= framed and bool(ends.any()) else len(row.generated)
             found.append(str(denoiser.tokenizer.decode(row.generated[:stop].tolist(), skip_special_tokens=True)))
         return found
 
