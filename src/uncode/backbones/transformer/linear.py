@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -32,6 +32,28 @@ MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
 
 
+SPLIT_K = 4
+"""Partial sums of a product that is split along K."""
+PREFETCHES = False
+"""Whether kernels that read little memory prefetch the weights of the next product."""
+
+
+Activations = Any
+"""What one product hands to the next: a tensor, or what a format of the weights has made of it."""
+
+
+MAX_PREFETCH_TOKENS = 256
+"""Tokens of a forward up to which its products wait for their weights."""
+
+
+class Ahead(NamedTuple):
+    """A matrix that the next product reads."""
+
+    weight: Tensor
+    splits: int
+    """Parts of K that are read side by side."""
+
+
 class Norm(Protocol):
     """The norm of a residual stream before a product."""
 
@@ -39,8 +61,8 @@ class Norm(Protocol):
     def weight(self) -> Tensor: ...
     @property
     def eps(self) -> float: ...
-    def __call__(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-        """`x + delta`, and its norm."""
+    def __call__(self, x: Tensor, delta: Tensor, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and its norm. A kernel prefetches what comes next, `ahead`."""
 
 
 class Matrix:
@@ -58,6 +80,10 @@ class Matrix:
         """Whether it still computes with the weights of the modules."""
         return True
 
+    def ahead(self, x: Tensor, splits: int = 1) -> Ahead | None:
+        """What to prefetch before the product with the tokens of `x`."""
+        return None
+
     def product(self, h: Tensor) -> Tensor:
         """The outputs of the maps, side by side."""
         if torch.is_grad_enabled():  # training: small matrices, joined at every step for one product forth and back
@@ -65,21 +91,21 @@ class Matrix:
             return functional.linear(h, torch.cat([linear.weight for linear in self.linears]), bias)
         return torch.cat([linear(h) for linear in self.linears], -1)
 
-    def swiglu(self, h: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor) -> Activations:
         """`silu(gate(h)) * up(h)`, of the maps gate and up."""
         return silu_mul(self.product(h))
 
     def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         """`x + delta`, and the product of its norm. A format may fuse the norm with what it does to activations."""
-        x, h = norm(x, delta)
+        x, h = norm(x, delta, self.ahead(x))
         return x, self.product(h)
 
-    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Activations]:
         """`x + delta`, and SwiGLU of its norm."""
-        x, h = norm(x, delta)
+        x, h = norm(x, delta, self.ahead(x))
         return x, self.swiglu(h)
 
-    def split_k(self, h: Tensor) -> Tensor:
+    def split_k(self, h: Activations) -> Tensor:
         """The output of a single map without bias. A skinny product is split along K: float32 partial sums
         `[SPLIT_K, *]`, which :func:`~uncode.backbones.transformer.pointwise.add_norm` adds up while it reads them."""
         (linear,) = self.linears
@@ -113,6 +139,9 @@ class JoinedMatrix(Matrix):
         pairs = [(linear.weight, part) for linear, part in zip(self.linears, parts, strict=True)]
         return all(weight.device == part.device and weight.is_set_to(part) for weight, part in pairs)
 
+    def ahead(self, x: Tensor, splits: int = 1) -> Ahead | None:
+        return ahead_of(x, self.weight, splits)
+
     def product(self, h: Tensor) -> Tensor:
         if torch.is_grad_enabled():
             return super().product(h)
@@ -122,7 +151,7 @@ class JoinedMatrix(Matrix):
             return linear_triton.linear(h, self.weight, self.bias)
         return functional.linear(h, self.weight, self.bias)
 
-    def swiglu(self, h: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor) -> Activations:
         if is_skinny(h, self.weight):
             from .kernels import linear_triton
 
@@ -150,6 +179,12 @@ def join(tensors: list[Tensor]) -> Tensor:
         tensor.data = part
         start += len(part)
     return whole
+
+
+def ahead_of(x: Tensor, weight: Tensor, splits: int = 1) -> Ahead | None:
+    """The matrix, where few tokens `x` will be multiplied with it."""
+    few = PREFETCHES and x.numel() <= MAX_PREFETCH_TOKENS * x.shape[-1] and weight.numel() >= MIN_WEIGHTS
+    return Ahead(weight, splits) if few and weight.device == x.device and pays_on(x) else None
 
 
 def is_skinny(h: Tensor, weight: Tensor) -> bool:

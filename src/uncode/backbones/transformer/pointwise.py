@@ -6,7 +6,7 @@ Plain torch, or a Triton kernel on a GPU without gradients.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -14,13 +14,16 @@ from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
 
+if TYPE_CHECKING:
+    from .linear import Ahead
+
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
     """The dtype of norms and RoPE: float32, or float64 in a float64 model."""
     return torch.promote_types(dtype, torch.float32)
 
 
-def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
     """`x + delta`, and its RMSNorm: computed in float32, then scaled in the model's own dtype.
 
     On a GPU `delta` may be the partial sums of a split-K product, `[SPLIT_K, *]` in float32.
@@ -28,7 +31,7 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tens
     if use_triton(x):
         from .kernels import pointwise_triton
 
-        return pointwise_triton.add_norm(x, delta, weight, eps)
+        return pointwise_triton.add_norm(x, delta, weight, eps, ahead)
     x = x + delta
     h = x.to(at_least_float32(x.dtype))
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)

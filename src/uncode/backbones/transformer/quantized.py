@@ -22,7 +22,19 @@ from torch.nn import functional
 from ...core.errors import require, shown, suggest
 from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
-from .linear import MIN_WEIGHTS, N_MULTIPLE, JoinedMatrix, Matrix, Norm, capability, join, pays_on
+from .linear import (
+    MIN_WEIGHTS,
+    N_MULTIPLE,
+    SPLIT_K,
+    Activations,
+    JoinedMatrix,
+    Matrix,
+    Norm,
+    ahead_of,
+    capability,
+    join,
+    pays_on,
+)
 from .pointwise import at_least_float32, silu_mul
 
 FP8 = torch.float8_e4m3fn
@@ -35,6 +47,7 @@ FP8_CAPABILITY = (8, 9)
 """Compute capability from which tensor cores multiply fp8."""
 SCALED_MULTIPLE = 16
 """What `torch._scaled_mm` demands of both sides of a matrix."""
+FUSES_SWIGLU = True
 MAX_SKINNY_TOKENS, MAX_SPLIT_K_TOKENS = 64, 128
 """Tokens of a forward up to which the kernels are faster than `torch._scaled_mm`, whole and split along K."""
 K_MULTIPLE = 512
@@ -86,11 +99,11 @@ class WeightFormat(ABC):
         """The product with some rows."""
         return functional.linear(h, self.unpack_rows(packed, scale, h.dtype), bias)
 
-    def swiglu(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor, weight: Tensor, scale: Tensor) -> Activations:
         """`silu(gate) * up` of `h`, by both matrices one below the other."""
         return silu_mul(self.linear(h, weight, scale))
 
-    def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    def split_k(self, h: Activations, weight: Tensor, scale: Tensor) -> Tensor:
         """The product, or the float32 partial sums of one that is split along K; see :meth:`Matrix.split_k`."""
         return self.linear(h, weight, scale)
 
@@ -103,7 +116,7 @@ class WeightFormat(ABC):
 
     def swiglu_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Activations]:
         """`x + delta`, and SwiGLU of its norm."""
         x, h = norm(x, delta)
         return x, self.swiglu(h, weight, scale)
@@ -144,34 +157,34 @@ class Fp8(WeightFormat):
         product = _scaled_product if _may_scale(rows, weight) else _plain_product
         return product(rows, weight, scale, bias)
 
-    def swiglu(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Activations:
         rows = quantize_rows(h)
         if not is_skinny(rows.numbers, weight, rows.dtype):
-            return silu_mul(self.linear(rows, weight, scale))
+            return _silu_mul_rows(self.linear(rows, weight, scale))
         from .kernels import quantized_triton
 
         output: Tensor = quantized_triton.swiglu(rows.numbers, rows.scale, weight, scale, rows.dtype)
         return output
 
-    def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-        if not is_skinny(h, weight, h.dtype, MAX_SPLIT_K_TOKENS):
-            return self.linear(h, weight, scale)
+    def split_k(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Tensor:
+        numbers, own, dtype = rows = quantize_rows(h, weight)
+        if not is_skinny(numbers, weight, dtype, MAX_SPLIT_K_TOKENS):
+            return self.linear(rows, weight, scale)
         from .kernels import quantized_triton
 
-        numbers, own, _ = quantize_rows(h)
         output: Tensor = quantized_triton.split_k(numbers, own, weight, scale)
         return output
 
     def linear_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        x, rows = _quantized_norm(norm, x, delta)
+        x, rows = _quantized_norm(norm, x, delta, weight)
         return x, self.linear(rows, weight, scale, bias)
 
     def swiglu_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
-    ) -> tuple[Tensor, Tensor]:
-        x, rows = _quantized_norm(norm, x, delta)
+    ) -> tuple[Tensor, Activations]:
+        x, rows = _quantized_norm(norm, x, delta, weight)
         return x, self.swiglu(rows, weight, scale)
 
 
@@ -323,16 +336,16 @@ class JoinedQuantizedMatrix(JoinedMatrix):
     def product(self, h: Tensor) -> Tensor:
         return self.format.linear(h, self.weight, self.scale, self.bias)
 
-    def swiglu(self, h: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor) -> Activations:
         return self.format.swiglu(h, self.weight, self.scale)
 
-    def split_k(self, h: Tensor) -> Tensor:
+    def split_k(self, h: Activations) -> Tensor:
         return self.format.split_k(h, self.weight, self.scale)
 
     def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         return self.format.linear_after(norm, x, delta, self.weight, self.scale, self.bias)
 
-    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Activations]:
         return self.format.swiglu_after(norm, x, delta, self.weight, self.scale)
 
 
@@ -340,23 +353,33 @@ QUANTIZED: dict[type[Matrix], type[Matrix]] = {Matrix: QuantizedMatrix, JoinedMa
 """What takes the place of a matrix where the layer is packed."""
 
 
-def quantize_rows(h: Tensor | PackedRows) -> PackedRows:
-    """Activations `[*, k]` in fp8; those that are stay as they are."""
+def quantize_rows(h: Tensor | PackedRows, ahead: Tensor | None = None) -> PackedRows:
+    """Activations `[*, k]` in fp8; those that are stay as they are. `ahead` is the matrix of the product."""
     if isinstance(h, PackedRows):
         return h
     if has_fp8(h) and use_triton(h):
         from .kernels import pointwise_triton
 
-        return PackedRows(*pointwise_triton.quantize_rows(h), h.dtype)
+        next_matrix = None if ahead is None else ahead_of(h, ahead, SPLIT_K)
+        return PackedRows(*pointwise_triton.quantize_rows(h, next_matrix), h.dtype)
     return PackedRows(*_fp8_rows(h.to(at_least_float32(h.dtype))), h.dtype)
 
 
-def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, PackedRows]:
-    """`x + delta`, and its norm in fp8."""
+def _silu_mul_rows(gate_up: Tensor) -> Tensor | PackedRows:
+    """`silu(gate) * up` of both side by side, in fp8 where one kernel does both."""
+    if FUSES_SWIGLU and has_fp8(gate_up) and use_triton(gate_up):
+        from .kernels import pointwise_triton
+
+        return PackedRows(*pointwise_triton.silu_mul_fp8(gate_up), gate_up.dtype)
+    return silu_mul(gate_up)
+
+
+def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor, weight: Tensor) -> tuple[Tensor, PackedRows]:
+    """`x + delta`, and its norm in fp8, for the product with `weight`."""
     if has_fp8(x) and use_triton(x):
         from .kernels import pointwise_triton
 
-        x, numbers, scale = pointwise_triton.add_norm_fp8(x, delta, norm.weight, norm.eps)
+        x, numbers, scale = pointwise_triton.add_norm_fp8(x, delta, norm.weight, norm.eps, ahead_of(x, weight))
         return x, PackedRows(numbers, scale, x.dtype)
     x, h = norm(x, delta)
     return x, quantize_rows(h)
