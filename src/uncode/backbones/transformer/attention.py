@@ -7,8 +7,9 @@ from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
 from .kv_cache import LayerCache
-from .linear import MAX_SKINNY_TOKENS, Ahead, pays_on
+from .linear import MAX_SKINNY_TOKENS, pays_on
 from .pointwise import QKNorm, Rope, apply_rope
+from .prefetch import Ahead
 
 MIN_WIDTH = 2048
 """Width of a model for which flash-decoding pays; smaller ones are limited by launches anyway."""

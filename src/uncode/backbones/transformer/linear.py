@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -18,6 +18,7 @@ from torch.nn import functional
 from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
 from .pointwise import silu_mul
+from .prefetch import Ahead
 
 MAX_SKINNY_TOKENS = 64
 """Tokens of a forward (queries of a row, for attention) up to which the kernels are faster than torch's."""
@@ -32,8 +33,6 @@ MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
 
 
-SPLIT_K = 4
-"""Partial sums of a product that is split along K."""
 PREFETCHES = False
 """Whether kernels that read little memory prefetch the weights of the next product."""
 
@@ -44,14 +43,6 @@ Activations = Any
 
 MAX_PREFETCH_TOKENS = 256
 """Tokens of a forward up to which its products wait for their weights."""
-
-
-class Ahead(NamedTuple):
-    """A matrix that the next product reads."""
-
-    weight: Tensor
-    splits: int
-    """Parts of K that are read side by side."""
 
 
 class Norm(Protocol):

@@ -19,8 +19,9 @@ from torch import Tensor, nn
 from ...core.errors import require
 from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
-from .linear import SPLIT_K, Ahead, JoinedMatrix, Matrix, join
+from .linear import JoinedMatrix, Matrix, join
 from .pointwise import QKNorm, Rope, add_norm, gather_columns
+from .prefetch import SPLIT_K, Ahead
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")

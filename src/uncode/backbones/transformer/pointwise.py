@@ -6,16 +6,14 @@ Plain torch, or a Triton kernel on a GPU without gradients.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
-
-if TYPE_CHECKING:
-    from .linear import Ahead
+from .prefetch import Ahead
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:

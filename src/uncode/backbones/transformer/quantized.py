@@ -25,7 +25,6 @@ from ...core.support.triton_support import use_triton
 from .linear import (
     MIN_WEIGHTS,
     N_MULTIPLE,
-    SPLIT_K,
     Activations,
     JoinedMatrix,
     Matrix,
@@ -36,6 +35,7 @@ from .linear import (
     pays_on,
 )
 from .pointwise import at_least_float32, silu_mul
+from .prefetch import SPLIT_K
 
 FP8 = torch.float8_e4m3fn
 FP8_MAX = 448.0

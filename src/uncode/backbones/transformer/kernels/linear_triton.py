@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..linear import SPLIT_K
+from ..prefetch import SPLIT_K
 
 
 class Tile(NamedTuple):

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from ..kv_cache import LayerCache
-from ..linear import Ahead
+from ..prefetch import Ahead
 
 FP8 = torch.float8_e4m3fn
 HEADS_PER_PROGRAM = 8

@@ -13,7 +13,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..linear import SPLIT_K
+from ..prefetch import SPLIT_K
 from .linear_triton import Tile, first_tiles, padded, tile_of
 
 LINEAR_TILE, SPLIT_K_TILE, SWIGLU_TILE = Tile(64, 128, 6), Tile(64, 128, 6), Tile(64, 128, 4)
