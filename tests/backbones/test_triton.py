@@ -46,14 +46,14 @@ POINTERS = {
     "seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 picks:i32",
     "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
     "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
-    "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16 scale:fp32 ahead:bf16",
-    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16 ahead:bf16",
+    "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16 scale:fp32",
+    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16",
     "_silu_mul": "gate_up:bf16 out:bf16",
     "_silu_mul_fp8": "gate_up:bf16 packed:fp8e4nv scale:fp32",
     "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
     "_swiglu": "h:bf16 weight:bf16 out:bf16",
     "_flash_attention": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} stats:fp32",
-    "_quantize_rows": "h:bf16 packed:fp8e4nv scale:fp32 ahead:fp8e4nv",
+    "_quantize_rows": "h:bf16 packed:fp8e4nv scale:fp32",
     "_fp8_linear": "h:fp8e4nv scale_h:fp32 weight:fp8e4nv scale_w:fp32 bias:bf16 out:{}",
     "_fp8_swiglu": "h:fp8e4nv scale_h:fp32 weight:fp8e4nv scale_w:fp32 out:bf16",
     "_int4_linear": "h:bf16 weight:u8 scale:bf16 bias:bf16 out:{}",
@@ -62,18 +62,16 @@ POINTERS = {
 """Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
 ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "STAGES": 3}
 FP8 = {"K": 12288, "EXACT_K": 128}
-PREFETCH = {"LINE": 64, "BYTES": 512}
 CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "_partial_sums": [({"VECTORS": 512, "VECTOR": 8, "QUADS": 64, "DRAWS": draws}, "") for draws in (False, True)],
     "_merge_parts": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
     "_add_norm": [
-        (PREFETCH | {"WIDTH": 4096, "LANES": 4096, "SPLITS": splits, "PACKS": False}, kind)
+        ({"WIDTH": 4096, "LANES": 4096, "SPLITS": splits, "PACKS": False}, kind)
         for splits, kind in ((1, "bf16"), (4, "fp32"))
     ],
     "_apply_rope": [
         (
-            PREFETCH
-            | {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64}
+            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64}
             | dict.fromkeys(("CACHED", "BY_ROW", "NORMED"), cached),
             "",
         )
@@ -86,7 +84,7 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
         for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))
     ],
     "_swiglu": [({"K": 3584, "ROWS": rows, "TILE": "SWIGLU_TILE"}, "") for rows in (32, 64)],
-    "_quantize_rows": [(PREFETCH | {"WIDTH": 12288, "LANES": 16384}, "")],
+    "_quantize_rows": [({"WIDTH": 12288, "LANES": 16384}, "")],
     "_fp8_linear": [
         (FP8 | {"SPLIT_K": splits, "ROWS": 128, "HAS_BIAS": splits == 1, "TILE": tile}, kind)
         for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))

@@ -9,12 +9,9 @@ from ...core.support.triton_support import use_triton
 from .kv_cache import LayerCache
 from .linear import MAX_SKINNY_TOKENS, pays_on
 from .pointwise import QKNorm, Rope, apply_rope
-from .prefetch import Ahead
 
 MIN_WIDTH = 2048
 """Width of a model for which flash-decoding pays; smaller ones are limited by launches anyway."""
-MAX_QUERIES = MAX_SKINNY_TOKENS
-"""Queries of a row up to which flash-decoding pays in such a model."""
 MAX_SHORT_KEYS = 256
 """Masked rows of at most this many keys are short. In a narrow model torch's attention takes up to twice as long for
 them as our kernel, and costs the host 0.7 ms for each new shape. A batch has a new shape whenever rows leave it."""
@@ -27,7 +24,6 @@ def rope_and_cache_qkv(
     rope: Rope,
     cache: LayerCache | None = None,
     norm: QKNorm | None = None,
-    ahead: Ahead | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Split the fused projection `[B, T, (heads + 2 key_heads) d]` into heads, apply the norm of queries and keys where
     there is one, and RoPE, and write the KV cache.
@@ -40,7 +36,7 @@ def rope_and_cache_qkv(
     if use_triton(qkv):
         from .kernels import pointwise_triton
 
-        pointwise_triton.rope_and_cache(qkv, heads, key_heads, rope, cache, norm, ahead)
+        pointwise_triton.rope_and_cache(qkv, heads, key_heads, rope, cache, norm)
     else:
         rotated = apply_rope(rotated if norm is None else norm(rotated, heads), rope)
         if cache is not None:
@@ -66,7 +62,7 @@ def _is_kernel_shape(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bo
     """Whether our kernel was measured to be faster: masked short rows of a narrow model, few queries of a wide one."""
     _, heads, queries, width = q.shape
     is_wide = heads * width >= MIN_WIDTH
-    is_few = queries <= MAX_QUERIES
+    is_few = queries <= MAX_SKINNY_TOKENS
     is_short = mask is not None and k.shape[2] <= MAX_SHORT_KEYS
     pays = is_few if is_wide else is_short
     return width in (64, 128) and pays and k.stride() == v.stride() and pays_on(q)

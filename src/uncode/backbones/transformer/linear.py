@@ -18,7 +18,6 @@ from torch.nn import functional
 from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
 from .pointwise import silu_mul
-from .prefetch import Ahead
 
 MAX_SKINNY_TOKENS = 64
 """Tokens of a forward (queries of a row, for attention) up to which the kernels are faster than torch's."""
@@ -33,16 +32,8 @@ MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
 
 
-PREFETCHES = False
-"""Whether kernels that read little memory prefetch the weights of the next product."""
-
-
 Activations = Any
 """What one product hands to the next: a tensor, or what a format of the weights has made of it."""
-
-
-MAX_PREFETCH_TOKENS = 256
-"""Tokens of a forward up to which its products wait for their weights."""
 
 
 class Norm(Protocol):
@@ -52,8 +43,8 @@ class Norm(Protocol):
     def weight(self) -> Tensor: ...
     @property
     def eps(self) -> float: ...
-    def __call__(self, x: Tensor, delta: Tensor, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
-        """`x + delta`, and its norm. A kernel prefetches what comes next, `ahead`."""
+    def __call__(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and its norm."""
 
 
 class Matrix:
@@ -71,10 +62,6 @@ class Matrix:
         """Whether it still computes with the weights of the modules."""
         return True
 
-    def ahead(self, x: Tensor, splits: int = 1) -> Ahead | None:
-        """What to prefetch before the product with the tokens of `x`."""
-        return None
-
     def product(self, h: Tensor) -> Tensor:
         """The outputs of the maps, side by side."""
         if torch.is_grad_enabled():  # training: small matrices, joined at every step for one product forth and back
@@ -88,12 +75,12 @@ class Matrix:
 
     def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         """`x + delta`, and the product of its norm. A format may fuse the norm with what it does to activations."""
-        x, h = norm(x, delta, self.ahead(x))
+        x, h = norm(x, delta)
         return x, self.product(h)
 
     def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Activations]:
         """`x + delta`, and SwiGLU of its norm."""
-        x, h = norm(x, delta, self.ahead(x))
+        x, h = norm(x, delta)
         return x, self.swiglu(h)
 
     def split_k(self, h: Activations) -> Tensor:
@@ -129,9 +116,6 @@ class JoinedMatrix(Matrix):
         parts = torch.split(self.weight, [len(linear.weight) for linear in self.linears])
         pairs = [(linear.weight, part) for linear, part in zip(self.linears, parts, strict=True)]
         return all(weight.device == part.device and weight.is_set_to(part) for weight, part in pairs)
-
-    def ahead(self, x: Tensor, splits: int = 1) -> Ahead | None:
-        return ahead_of(x, self.weight, splits)
 
     def product(self, h: Tensor) -> Tensor:
         if torch.is_grad_enabled():
@@ -170,12 +154,6 @@ def join(tensors: list[Tensor]) -> Tensor:
         tensor.data = part
         start += len(part)
     return whole
-
-
-def ahead_of(x: Tensor, weight: Tensor, splits: int = 1) -> Ahead | None:
-    """The matrix, where few tokens `x` will be multiplied with it."""
-    few = PREFETCHES and x.numel() <= MAX_PREFETCH_TOKENS * x.shape[-1] and weight.numel() >= MIN_WEIGHTS
-    return Ahead(weight, splits) if few and weight.device == x.device and pays_on(x) else None
 
 
 def is_skinny(h: Tensor, weight: Tensor) -> bool:

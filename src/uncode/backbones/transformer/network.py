@@ -21,7 +21,6 @@ from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Matrix, join
 from .pointwise import QKNorm, Rope, add_norm, gather_columns
-from .prefetch import SPLIT_K, Ahead
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
@@ -86,9 +85,9 @@ class RMSNorm(nn.Module):
         self.weight = nn.Parameter(torch.empty(width))
         self.eps = eps
 
-    def forward(self, x: Tensor, delta: Tensor, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         """`x + delta`, and its RMSNorm."""
-        return add_norm(x, delta, self.weight, self.eps, ahead)
+        return add_norm(x, delta, self.weight, self.eps)
 
 
 class HeadNorm(nn.Module):
@@ -145,9 +144,7 @@ class Layer(nn.Module):
         """
         qkv, out, gate_up, down = self.matrices
         x, projected = qkv.product_after(self.attention_norm, x, delta)
-        q, k, v = rope_and_cache_qkv(
-            projected, self.heads, self.key_heads, rope, cache, self._qk_norm, out.ahead(x, SPLIT_K)
-        )
+        q, k, v = rope_and_cache_qkv(projected, self.heads, self.key_heads, rope, cache, self._qk_norm)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
             if mask is not None and mask.shape[2] > 1:

@@ -13,7 +13,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
-from .prefetch import Ahead
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -21,7 +20,7 @@ def at_least_float32(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
+def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """`x + delta`, and its RMSNorm: computed in float32, then scaled in the model's own dtype.
 
     On a GPU `delta` may be the partial sums of a split-K product, `[SPLIT_K, *]` in float32.
@@ -29,7 +28,7 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, ahead: Ahead 
     if use_triton(x):
         from .kernels import pointwise_triton
 
-        return pointwise_triton.add_norm(x, delta, weight, eps, ahead)
+        return pointwise_triton.add_norm(x, delta, weight, eps)
     x = x + delta
     h = x.to(at_least_float32(x.dtype))
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)

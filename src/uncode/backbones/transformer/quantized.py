@@ -22,20 +22,8 @@ from torch.nn import functional
 from ...core.errors import require, shown, suggest
 from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
-from .linear import (
-    MIN_WEIGHTS,
-    N_MULTIPLE,
-    Activations,
-    JoinedMatrix,
-    Matrix,
-    Norm,
-    ahead_of,
-    capability,
-    join,
-    pays_on,
-)
+from .linear import MIN_WEIGHTS, N_MULTIPLE, Activations, JoinedMatrix, Matrix, Norm, capability, join, pays_on
 from .pointwise import at_least_float32, silu_mul
-from .prefetch import SPLIT_K
 
 FP8 = torch.float8_e4m3fn
 FP8_MAX = 448.0
@@ -47,7 +35,6 @@ FP8_CAPABILITY = (8, 9)
 """Compute capability from which tensor cores multiply fp8."""
 SCALED_MULTIPLE = 16
 """What `torch._scaled_mm` demands of both sides of a matrix."""
-FUSES_SWIGLU = True
 MAX_SKINNY_TOKENS, MAX_SPLIT_K_TOKENS = 64, 128
 """Tokens of a forward up to which the kernels are faster than `torch._scaled_mm`, whole and split along K."""
 K_MULTIPLE = 512
@@ -167,7 +154,7 @@ class Fp8(WeightFormat):
         return output
 
     def split_k(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Tensor:
-        numbers, own, dtype = rows = quantize_rows(h, weight)
+        numbers, own, dtype = rows = quantize_rows(h)
         if not is_skinny(numbers, weight, dtype, MAX_SPLIT_K_TOKENS):
             return self.linear(rows, weight, scale)
         from .kernels import quantized_triton
@@ -178,13 +165,13 @@ class Fp8(WeightFormat):
     def linear_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        x, rows = _quantized_norm(norm, x, delta, weight)
+        x, rows = _quantized_norm(norm, x, delta)
         return x, self.linear(rows, weight, scale, bias)
 
     def swiglu_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
     ) -> tuple[Tensor, Activations]:
-        x, rows = _quantized_norm(norm, x, delta, weight)
+        x, rows = _quantized_norm(norm, x, delta)
         return x, self.swiglu(rows, weight, scale)
 
 
@@ -353,33 +340,32 @@ QUANTIZED: dict[type[Matrix], type[Matrix]] = {Matrix: QuantizedMatrix, JoinedMa
 """What takes the place of a matrix where the layer is packed."""
 
 
-def quantize_rows(h: Tensor | PackedRows, ahead: Tensor | None = None) -> PackedRows:
-    """Activations `[*, k]` in fp8; those that are stay as they are. `ahead` is the matrix of the product."""
+def quantize_rows(h: Tensor | PackedRows) -> PackedRows:
+    """Activations `[*, k]` in fp8; those that are stay as they are."""
     if isinstance(h, PackedRows):
         return h
     if has_fp8(h) and use_triton(h):
         from .kernels import pointwise_triton
 
-        next_matrix = None if ahead is None else ahead_of(h, ahead, SPLIT_K)
-        return PackedRows(*pointwise_triton.quantize_rows(h, next_matrix), h.dtype)
+        return PackedRows(*pointwise_triton.quantize_rows(h), h.dtype)
     return PackedRows(*_fp8_rows(h.to(at_least_float32(h.dtype))), h.dtype)
 
 
 def _silu_mul_rows(gate_up: Tensor) -> Tensor | PackedRows:
     """`silu(gate) * up` of both side by side, in fp8 where one kernel does both."""
-    if FUSES_SWIGLU and has_fp8(gate_up) and use_triton(gate_up):
+    if has_fp8(gate_up) and use_triton(gate_up):
         from .kernels import pointwise_triton
 
         return PackedRows(*pointwise_triton.silu_mul_fp8(gate_up), gate_up.dtype)
     return silu_mul(gate_up)
 
 
-def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor, weight: Tensor) -> tuple[Tensor, PackedRows]:
-    """`x + delta`, and its norm in fp8, for the product with `weight`."""
+def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, PackedRows]:
+    """`x + delta`, and its norm in fp8."""
     if has_fp8(x) and use_triton(x):
         from .kernels import pointwise_triton
 
-        x, numbers, scale = pointwise_triton.add_norm_fp8(x, delta, norm.weight, norm.eps, ahead_of(x, weight))
+        x, numbers, scale = pointwise_triton.add_norm_fp8(x, delta, norm.weight, norm.eps)
         return x, PackedRows(numbers, scale, x.dtype)
     x, h = norm(x, delta)
     return x, quantize_rows(h)

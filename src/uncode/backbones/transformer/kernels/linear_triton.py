@@ -18,8 +18,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..prefetch import SPLIT_K
-
 
 class Tile(NamedTuple):
     """What one program computes of a product."""
@@ -34,15 +32,10 @@ class Tile(NamedTuple):
 
 LINEAR_TILE, SPLIT_K_TILE, SWIGLU_TILE = Tile(64, 128, 4), Tile(128, 64, 5), Tile(64, 64, 4)
 """The fastest of several on an H200; SwiGLU's is of the gate and of the up projection each."""
-
-
-WIDER = dict[Tile, Tile]()
-"""The tiles for more than 32 rows, where others are faster."""
-
-
-def tile_of(tile: Tile, rows: int, wider: dict[Tile, Tile]) -> Tile:
-    """The tile for so many rows."""
-    return wider.get(tile, tile) if rows > 32 else tile
+STAGES_OF_MANY = 3
+"""Of :func:`linear`, for more than 32 rows."""
+SPLIT_K = 4
+"""Partial sums of a product that is split along K."""
 
 
 @triton.jit
@@ -79,7 +72,8 @@ def _linear(
 
 def linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`h @ weight.T + bias`, in the dtype of `h`."""
-    return _launch(h, weight, bias, 1, LINEAR_TILE)
+    is_few = h.numel() <= 32 * h.shape[-1]
+    return _launch(h, weight, bias, 1, LINEAR_TILE if is_few else LINEAR_TILE._replace(stages=STAGES_OF_MANY))
 
 
 def split_k(h: Tensor, weight: Tensor) -> Tensor:
@@ -90,7 +84,6 @@ def split_k(h: Tensor, weight: Tensor) -> Tensor:
 def _launch(h: Tensor, weight: Tensor, bias: Tensor | None, splits: int, tile: Tile) -> Tensor:
     h = h.contiguous()
     n, k = weight.shape
-    tile = tile_of(tile, h.numel() // k, WIDER)
     assert n % tile.block_n == 0 and k % (splits * tile.block_k) == 0, "tiles must divide the matrix"
     shape, rows = (*h.shape[:-1], n), h.numel() // k
     out = h.new_empty(shape) if splits == 1 else h.new_empty((splits, *shape), dtype=torch.float32)
@@ -129,13 +122,12 @@ def swiglu(h: Tensor, gate_up: Tensor) -> Tensor:
     """`silu(gate) * up` of `h`, by both matrices one below the other, `[2 hidden, width]`."""
     h = h.contiguous()
     hidden, k = len(gate_up) // 2, gate_up.shape[1]
+    assert hidden % SWIGLU_TILE.block_n == 0 and k % SWIGLU_TILE.block_k == 0, "tiles must divide the matrix"
     rows, out = h.numel() // k, h.new_empty((*h.shape[:-1], hidden))
-    tile = tile_of(SWIGLU_TILE, rows, WIDER)
-    assert hidden % tile.block_n == 0 and k % tile.block_k == 0, "tiles must divide the matrix"
     with torch.cuda.device_of(h):
-        _swiglu[(hidden // tile.block_n,)](
-            h, gate_up, out, rows, hidden, K=k, ROWS=padded(rows), BLOCK_N=tile.block_n, BLOCK_K=tile.block_k,
-            STAGES=tile.stages, num_warps=4,
+        _swiglu[(hidden // SWIGLU_TILE.block_n,)](
+            h, gate_up, out, rows, hidden, K=k, ROWS=padded(rows), BLOCK_N=SWIGLU_TILE.block_n,
+            BLOCK_K=SWIGLU_TILE.block_k, STAGES=SWIGLU_TILE.stages, num_warps=4,
         )  # fmt: skip
     return out
 

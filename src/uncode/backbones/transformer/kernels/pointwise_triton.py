@@ -12,40 +12,10 @@ import triton.language as tl
 from torch import Tensor
 
 from ..kv_cache import LayerCache
-from ..prefetch import Ahead
 
 FP8 = torch.float8_e4m3fn
 HEADS_PER_PROGRAM = 8
 """Heads of a token that one program of RoPE rotates."""
-LINE = 64
-"""Bytes that one prefetch asks for."""
-NORM_BYTES, ROPE_BYTES, QUANTIZE_BYTES = 512, 2048, 512
-"""What is prefetched of each segment of the next matrix: a row, or its part where the product is split along K."""
-PREFETCHERS = 96
-"""Programs that prefetch, beside those that have a row each."""
-
-
-@triton.jit
-def _prefetch(weight, part, parts, segments, stride, LINE: tl.constexpr, BYTES: tl.constexpr, LANES: tl.constexpr):
-    """Ask the L2 cache for the first BYTES of each segment of a matrix: one part of `parts`, without waiting."""
-    lines: tl.constexpr = BYTES // LINE
-    total = segments * lines
-    each = tl.cdiv(total, parts)
-    for first in tl.range(part * each, tl.minimum((part + 1) * each, total), LANES):
-        line = (first + tl.arange(0, LANES)).to(tl.int64)
-        address = weight.to(tl.int64) + line // lines * stride + line % lines * LINE
-        wanted = (line < total).to(tl.int32)
-        asm: tl.constexpr = "{.reg .pred p; setp.ne.b32 p, $2, 0; @p prefetch.global.L2 [$1]; mov.b32 $0, 0;}"
-        tl.inline_asm_elementwise(asm, "=r,l,r", [address, wanted], dtype=tl.int32, is_pure=False, pack=1)
-
-
-def _ahead(ahead: Ahead | None, most: int, like: Tensor) -> tuple[Tensor, int, int, int]:
-    """What a kernel prefetches: the matrix, its segments, their stride and how much of each, in bytes."""
-    if ahead is None or not most:
-        return like, 0, 0, 0
-    row_bytes = ahead.weight.shape[1] * ahead.weight.element_size()
-    stride = row_bytes // ahead.splits
-    return ahead.weight, len(ahead.weight) * ahead.splits, stride, min(most, stride)
 
 
 @triton.jit
@@ -56,22 +26,8 @@ def _to_fp8(value):
 
 
 @triton.jit
-def _quantize_rows(
-    h, packed, scale, rows, ahead, segments, stride,
-    WIDTH: tl.constexpr, LANES: tl.constexpr, LINE: tl.constexpr, BYTES: tl.constexpr,
-):  # fmt: skip
-    """One row. Grid: (rows + prefetchers,)."""
-    if BYTES == 0:  # noqa: SIM114 (with `or`, the other branch would be compiled too)
-        _quantize_row(h, packed, scale, WIDTH, LANES)
-    elif tl.program_id(0) < rows:
-        _quantize_row(h, packed, scale, WIDTH, LANES)
-    else:
-        parts = tl.num_programs(0) - rows
-        _prefetch(ahead, tl.program_id(0) - rows, parts, segments, stride, LINE, BYTES, 512)
-
-
-@triton.jit
-def _quantize_row(h, packed, scale, WIDTH: tl.constexpr, LANES: tl.constexpr):
+def _quantize_rows(h, packed, scale, WIDTH: tl.constexpr, LANES: tl.constexpr):
+    """One row. Grid: (rows,)."""
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
     inside = lane < WIDTH
     number, own = _to_fp8(tl.load(h + row * WIDTH + lane, mask=inside, other=0.0).to(tl.float32))
@@ -79,18 +35,13 @@ def _quantize_row(h, packed, scale, WIDTH: tl.constexpr, LANES: tl.constexpr):
     tl.store(packed + row * WIDTH + lane, number.to(packed.dtype.element_ty), mask=inside)
 
 
-def quantize_rows(h: Tensor, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
+def quantize_rows(h: Tensor) -> tuple[Tensor, Tensor]:
     """`h` in fp8, and the float32 scale of each row `[*]`."""
     h = h.contiguous()
     width, packed, scale = h.shape[-1], torch.empty_like(h, dtype=FP8), h.new_empty(h.shape[:-1], dtype=torch.float32)
-    lanes, rows, (weight, segments, stride, most) = (
-        triton.next_power_of_2(width), scale.numel(), _ahead(ahead, QUANTIZE_BYTES, h),
-    )  # fmt: skip
+    lanes = triton.next_power_of_2(width)
     with torch.cuda.device_of(h):
-        _quantize_rows[(rows + (PREFETCHERS if most else 0),)](
-            h, packed, scale, rows, weight, segments, stride, WIDTH=width, LANES=lanes, LINE=LINE, BYTES=most,
-            num_warps=_warps(lanes),
-        )  # fmt: skip
+        _quantize_rows[(scale.numel(),)](h, packed, scale, WIDTH=width, LANES=lanes, num_warps=_warps(lanes))
     return packed, scale
 
 
@@ -101,27 +52,11 @@ def _warps(lanes: int) -> int:
 
 @triton.jit
 def _add_norm(
-    x, delta, weight, total, out, scale, eps, split_stride, rows, ahead, segments, stride,
-    WIDTH: tl.constexpr, LANES: tl.constexpr, SPLITS: tl.constexpr, PACKS: tl.constexpr, LINE: tl.constexpr,
-    BYTES: tl.constexpr,
-):  # fmt: skip
-    """One row, or a part of what is prefetched. Grid: (rows + prefetchers,)."""
-    if BYTES == 0:  # noqa: SIM114 (with `or`, the other branch would be compiled too)
-        _add_norm_row(x, delta, weight, total, out, scale, eps, split_stride, WIDTH, LANES, SPLITS, PACKS)
-    elif tl.program_id(0) < rows:
-        _add_norm_row(x, delta, weight, total, out, scale, eps, split_stride, WIDTH, LANES, SPLITS, PACKS)
-    else:
-        parts = tl.num_programs(0) - rows
-        _prefetch(ahead, tl.program_id(0) - rows, parts, segments, stride, LINE, BYTES, 512)
-
-
-@triton.jit
-def _add_norm_row(
     x, delta, weight, total, out, scale, eps, split_stride,
     WIDTH: tl.constexpr, LANES: tl.constexpr, SPLITS: tl.constexpr, PACKS: tl.constexpr,
 ):  # fmt: skip
-    """Residual add (the partial sums of a split-K product added up first), then RMSNorm, and fp8 where the next product
-    takes it."""
+    """One row: residual add (the partial sums of a split-K product added up first), then RMSNorm, and fp8 where the
+    next product takes it. Grid: (rows,)."""
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
     inside = lane < WIDTH
     at = row * WIDTH + lane
@@ -140,33 +75,28 @@ def _add_norm_row(
     tl.store(out + at, scaled.to(out.dtype.element_ty), mask=inside)
 
 
-def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, ahead: Ahead | None = None) -> tuple[Tensor, Tensor]:
+def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """`x + delta` and its RMSNorm; `delta` may be partial sums, `[SPLIT_K, *]`."""
     out = torch.empty_like(x, memory_format=torch.contiguous_format)
-    return _launch_add_norm(x, delta, weight, eps, out, None, ahead), out
+    return _launch_add_norm(x, delta, weight, eps, out, None), out
 
 
-def add_norm_fp8(
-    x: Tensor, delta: Tensor, weight: Tensor, eps: float, ahead: Ahead | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+def add_norm_fp8(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """`x + delta` and its RMSNorm in fp8, with the scale of each row: as :func:`quantize_rows` of :func:`add_norm`."""
     out = torch.empty_like(x, dtype=FP8, memory_format=torch.contiguous_format)
     scale = x.new_empty(x.shape[:-1], dtype=torch.float32)
-    return _launch_add_norm(x, delta, weight, eps, out, scale, ahead), out, scale
+    return _launch_add_norm(x, delta, weight, eps, out, scale), out, scale
 
 
-def _launch_add_norm(
-    x: Tensor, delta: Tensor, weight: Tensor, eps: float, out: Tensor, scale: Tensor | None, ahead: Ahead | None
-) -> Tensor:
+def _launch_add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, out: Tensor, scale: Tensor | None) -> Tensor:
     x = x.contiguous()
     width, total = x.shape[-1], torch.empty_like(x)
-    lanes, rows = triton.next_power_of_2(width), x.numel() // width
-    matrix, segments, stride, most = _ahead(ahead, NORM_BYTES, x)
+    lanes = triton.next_power_of_2(width)
     with torch.cuda.device_of(x):  # a kernel starts on the current device, wherever its tensors lie
-        _add_norm[(rows + (PREFETCHERS if most else 0),)](
-            x, delta.contiguous(), weight, total, out, out if scale is None else scale, eps, x.numel(), rows, matrix,
-            segments, stride, WIDTH=width, LANES=lanes, SPLITS=len(delta) if delta.dim() > x.dim() else 1,
-            PACKS=scale is not None, LINE=LINE, BYTES=most, num_warps=_warps(lanes), enable_fp_fusion=False,
+        _add_norm[(x.numel() // width,)](
+            x, delta.contiguous(), weight, total, out, out if scale is None else scale, eps, x.numel(), WIDTH=width,
+            LANES=lanes, SPLITS=len(delta) if delta.dim() > x.dim() else 1, PACKS=scale is not None,
+            num_warps=_warps(lanes), enable_fp_fusion=False,
         )  # fmt: skip
     return total
 
@@ -174,13 +104,11 @@ def _launch_add_norm(
 @triton.jit(do_not_specialize=["period", "length"])
 def _apply_rope(
     x, row_stride, cos, sin, period, keys, values, columns, length, batch_stride, head_stride, q_norm, k_norm, eps,
-    ahead, segments, stride,
     HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, HEADS_EACH: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
-    CACHED: tl.constexpr, BY_ROW: tl.constexpr, NORMED: tl.constexpr, LINE: tl.constexpr, BYTES: tl.constexpr,
+    CACHED: tl.constexpr, BY_ROW: tl.constexpr, NORMED: tl.constexpr,
 ):  # fmt: skip
     """Some heads of one token: queries rotated in place, keys too, or keys and values written to the KV cache. With
-    NORMED, the RMSNorm of a query's or key's head comes first. Every program prefetches a part of the next matrix: the
-    attention in between reads little memory.
+    NORMED, the RMSNorm of a query's or key's head comes first.
 
     Grid: (tokens, heads / HEADS_EACH). Without a cache the values are not read.
     """
@@ -216,9 +144,6 @@ def _apply_rope(
         tl.store(key + HALF, rotated_b, mask=is_key)
         tl.store(value, a, mask=is_value)
         tl.store(value + HALF, b, mask=is_value)
-    if BYTES > 0:
-        part = tl.program_id(0) * tl.num_programs(1) + tl.program_id(1)
-        _prefetch(ahead, part, tl.num_programs(0) * tl.num_programs(1), segments, stride, LINE, BYTES, 128)
 
 
 def rope_and_cache(
@@ -228,7 +153,6 @@ def rope_and_cache(
     rope: tuple[Tensor, Tensor],
     cache: LayerCache | None,
     norm: tuple[Tensor, Tensor, float] | None = None,
-    ahead: Ahead | None = None,
 ) -> None:
     """Norm, where there is one, and rotate the queries and keys of a fused projection
     `[B, T, (heads + 2 key_heads) d]` in place. `norm` are the weights for queries and for keys, and the epsilon.
@@ -242,14 +166,12 @@ def rope_and_cache(
     q_norm, k_norm, eps = (x, x, 0.0) if norm is None else norm
     touched = heads + (1 if cache is None else 2) * key_heads
     grid = (x.shape[0] * x.shape[1], triton.cdiv(touched, HEADS_PER_PROGRAM))
-    matrix, segments, stride, most = _ahead(ahead, ROPE_BYTES, x)
     with torch.cuda.device_of(x):
         _apply_rope[grid](
             x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, columns, x.shape[1],
-            keys.stride(0), keys.stride(1), q_norm, k_norm, eps, matrix, segments, stride, HEADS=heads,
-            KEY_HEADS=key_heads, HEADS_EACH=HEADS_PER_PROGRAM, HALF=half, LANES=triton.next_power_of_2(half),
-            CACHED=cache is not None, BY_ROW=columns.dim() == 2, NORMED=norm is not None, LINE=LINE, BYTES=most,
-            num_warps=4, enable_fp_fusion=False,
+            keys.stride(0), keys.stride(1), q_norm, k_norm, eps, HEADS=heads, KEY_HEADS=key_heads,
+            HEADS_EACH=HEADS_PER_PROGRAM, HALF=half, LANES=triton.next_power_of_2(half), CACHED=cache is not None,
+            BY_ROW=columns.dim() == 2, NORMED=norm is not None, num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
 
 

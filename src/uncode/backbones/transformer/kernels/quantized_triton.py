@@ -13,15 +13,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from ..prefetch import SPLIT_K
-from .linear_triton import Tile, first_tiles, padded, tile_of
+from .linear_triton import Tile, first_tiles, padded
 
 LINEAR_TILE, SPLIT_K_TILE, SWIGLU_TILE = Tile(64, 128, 6), Tile(64, 128, 6), Tile(64, 128, 4)
 """The fastest of several on an H200; SwiGLU's is of the gate and of the up projection each."""
+SPLIT_K = 4
+"""Partial sums of a product that is split along K."""
 INT4_BLOCK_N, INT4_STAGES = 64, 4
 """Columns of the output that a program of an int4 product computes, and its tiles in flight."""
-WIDER = dict[Tile, Tile]()
-"""The tiles for more than 32 rows, where others are faster."""
 EXACT_K = 128
 """Products that the tensor cores add up in their own few bits, before the float32 sum takes them."""
 
@@ -68,7 +67,6 @@ def _launch(
     tile: Tile,
 ) -> Tensor:  # fmt: skip
     n, k = weight.shape
-    tile = tile_of(tile, h.numel() // k, WIDER)
     assert n % tile.block_n == 0 and k % (splits * tile.block_k) == 0, "tiles must divide the matrix"
     rows = h.numel() // k
     with torch.cuda.device_of(h):
@@ -108,13 +106,12 @@ def _fp8_swiglu(
 def swiglu(h: Tensor, scale_h: Tensor, gate_up: Tensor, scale_w: Tensor, dtype: torch.dtype) -> Tensor:
     """`silu(gate) * up` of fp8 rows, by both fp8 matrices one below the other, `[2 hidden, width]`."""
     hidden, k = len(gate_up) // 2, gate_up.shape[1]
+    assert hidden % SWIGLU_TILE.block_n == 0 and k % SWIGLU_TILE.block_k == 0, "tiles must divide the matrix"
     rows, out = h.numel() // k, h.new_empty((*h.shape[:-1], hidden), dtype=dtype)
-    tile = tile_of(SWIGLU_TILE, rows, WIDER)
-    assert hidden % tile.block_n == 0 and k % tile.block_k == 0, "tiles must divide the matrix"
     with torch.cuda.device_of(h):
-        _fp8_swiglu[(hidden // tile.block_n,)](
-            h, scale_h, gate_up, scale_w, out, rows, hidden, K=k, ROWS=padded(rows), BLOCK_N=tile.block_n,
-            BLOCK_K=tile.block_k, STAGES=tile.stages, EXACT_K=EXACT_K, num_warps=4,
+        _fp8_swiglu[(hidden // SWIGLU_TILE.block_n,)](
+            h, scale_h, gate_up, scale_w, out, rows, hidden, K=k, ROWS=padded(rows), BLOCK_N=SWIGLU_TILE.block_n,
+            BLOCK_K=SWIGLU_TILE.block_k, STAGES=SWIGLU_TILE.stages, EXACT_K=EXACT_K, num_warps=4,
         )  # fmt: skip
     return out
 
