@@ -13,7 +13,7 @@ import torch
 
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Shape, Transformer, dtype_of
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import Blocks, SlidingWindow
 from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache, WindowCache
@@ -45,8 +45,9 @@ def network(layers: int, weights: str = "bf16", shape: Shape | None = None) -> T
     made = Transformer(replace(shape or SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device=DEVICE)
     random = torch.Generator(DEVICE).manual_seed(0)
     with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.02, generator=random)
+        for name, parameter in made.named_parameters():
+            parameter.data = parameter.to(dtype_of(name, torch.bfloat16))
+            parameter.normal_(1.0 if parameter.dim() == 1 else 0.0, 0.02, generator=random)
     store_as(made, weights)
     torch.cuda.empty_cache()
     return made

@@ -46,6 +46,20 @@ LLAMA_SHAPES = [  # width, layers, heads, key heads, width of a head, hidden, vo
     (40, 4, 5, 1, 12, 56, 83, 1000000.0, False),
 ]
 BLOCK_LENGTHS = [4, 4, 8, 5, 16]
+LLADA2_EXPERTS = [  # experts, of a token, width, shared, layers before, groups, open groups, share of RoPE, scale
+    (8, 2, 16, 1, 1, 4, 2, 0.5, 2.5),
+    (16, 4, 12, 1, 1, 4, 2, 0.5, 2.5),
+    (8, 3, 24, 2, 0, 1, 1, 0.25, 1.0),
+    (4, 1, 32, None, 0, 2, 1, 0.5, 2.0),
+    (32, 8, 8, 1, 2, 8, 4, 0.5, 2.5),
+]
+LLADA_MOE_EXPERTS = [  # experts, of a token, width of one, width of the shared one, layers with experts, bias, norm
+    (8, 2, 16, None, [0, 1], False, True),
+    (16, 4, 12, 24, [1, 1, 0], False, True),
+    (8, 3, 24, None, [1, 1], True, False),
+    (4, 1, 32, 40, [1], True, True),
+    (32, 8, 8, None, [1, 1, 1, 1], False, True),
+]
 
 
 def llada_config(number: int) -> Config:
@@ -197,6 +211,50 @@ def a2d_bd3lm_config(number: int) -> Config:
     return a2d_config(number) | {"block_size": BLOCK_LENGTHS[number]}
 
 
+def llada2_config(number: int) -> Config:
+    experts, active, hidden, shared, first, groups, opened, part, scale = LLADA2_EXPERTS[number]
+    return llama_config(number) | {
+        "architectures": ["LLaDA2MoeModelLM"],
+        "block_length": BLOCK_LENGTHS[number],
+        "first_k_dense_replace": first,
+        "model_type": "llada2_moe",
+        "moe_intermediate_size": hidden,
+        "n_group": groups,
+        "norm_head": False,
+        "norm_topk_prob": True,
+        "num_experts": experts,
+        "num_experts_per_tok": active,
+        "num_shared_experts": shared,
+        "partial_rotary_factor": part,
+        "routed_scaling_factor": scale,
+        "score_function": "sigmoid",
+        "topk_group": opened,
+        "use_bias": False,
+        "use_qk_norm": number != 2,
+        "use_qkv_bias": number == 3,
+    }
+
+
+def llada_moe_config(number: int) -> Config:
+    experts, active, hidden, shared, kinds, has_bias, has_norm = LLADA_MOE_EXPERTS[number]
+    made = llama_config(number, has_head_dim=False)
+    return made | {
+        "architectures": ["LLaDAMoEModelLM"],
+        "clip_qkv": None,
+        "dense_intermediate_size": made.pop("intermediate_size"),
+        "expert_intermediate_size": hidden,
+        "model_type": "llada",
+        "moe_layer_freq": kinds,
+        "moe_router_enable_expert_bias": has_bias,
+        "moe_router_score_function": "softmax",
+        "num_experts": experts,
+        "num_experts_per_tok": active,
+        "partial_rotary_factor": 1.0,
+        "qk_layernorm": has_norm,
+        "shared_expert_intermediate_size": shared,
+    }
+
+
 def llada_weights(config: Config, seed: int) -> dict[str, Tensor]:
     """Float32 weights under LLaDA's parameter names."""
     width, hidden, vocab = config["d_model"], config["mlp_hidden_size"], config["embedding_size"]
@@ -257,6 +315,74 @@ def llama_weights(config: Config, seed: int, has_bias: bool = False, has_norm: b
     return fill(shapes | {"lm_head.weight": (vocab, width)}, seed, head="lm_head.weight")
 
 
+def mlp_shapes(stem: str, width: int, hidden: int) -> dict[str, tuple[int, ...]]:
+    sides = {"gate": (hidden, width), "up": (hidden, width), "down": (width, hidden)}
+    return {f"{stem}.{name}_proj.weight": shape for name, shape in sides.items()}
+
+
+def experts_shapes(config: Config, stem: str, hidden: int) -> dict[str, tuple[int, ...]]:
+    width, count = config["hidden_size"], config["num_experts"]
+    shapes: dict[str, tuple[int, ...]] = {f"{stem}.gate.weight": (count, width)}
+    for expert in range(count):
+        shapes |= mlp_shapes(f"{stem}.experts.{expert}", width, hidden)
+    return shapes
+
+
+def llada2_weights(config: Config, seed: int) -> dict[str, Tensor]:
+    """Float32 weights under LLaDA2's parameter names."""
+    width, hidden, vocab = config["hidden_size"], config["moe_intermediate_size"], config["vocab_size"]
+    head_dim, heads = config["head_dim"], config["num_attention_heads"]
+    joined = head_dim * (heads + 2 * config["num_key_value_heads"])
+    shapes: dict[str, tuple[int, ...]] = {"model.word_embeddings.weight": (vocab, width)}
+    for layer in range(config["num_hidden_layers"]):
+        block = f"model.layers.{layer}"
+        shapes |= {f"{block}.{name}_layernorm.weight": (width,) for name in ("input", "post_attention")}
+        shapes |= {f"{block}.attention.query_key_value.weight": (joined, width)}
+        if config["use_qkv_bias"]:
+            shapes |= {f"{block}.attention.query_key_value.bias": (joined,)}
+        if config["use_qk_norm"]:
+            shapes |= {f"{block}.attention.{name}_layernorm.weight": (head_dim,) for name in ("query", "key")}
+        shapes |= {f"{block}.attention.dense.weight": (width, head_dim * heads)}
+        if layer < config["first_k_dense_replace"]:
+            shapes |= mlp_shapes(f"{block}.mlp", width, config["intermediate_size"])
+            continue
+        shapes |= experts_shapes(config, f"{block}.mlp", hidden)
+        shapes |= {f"{block}.mlp.gate.expert_bias": (config["num_experts"],)}
+        if config["num_shared_experts"]:
+            shapes |= mlp_shapes(f"{block}.mlp.shared_experts", width, hidden * config["num_shared_experts"])
+    shapes |= {"model.norm.weight": (width,)}
+    if config["tie_word_embeddings"]:
+        return fill(shapes, seed, head="model.word_embeddings.weight")
+    return fill(shapes | {"lm_head.weight": (vocab, width)}, seed, head="lm_head.weight")
+
+
+def llada_moe_weights(config: Config, seed: int) -> dict[str, Tensor]:
+    """Float32 weights under LLaDA-MoE's parameter names."""
+    width, vocab, shared = config["hidden_size"], config["vocab_size"], config["shared_expert_intermediate_size"]
+    head_dim = width // config["num_attention_heads"]
+    keys = head_dim * config["num_key_value_heads"]
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (vocab, width)}
+    for layer, kind in enumerate(config["moe_layer_freq"]):
+        block = f"model.layers.{layer}"
+        sides = {"q": (width, width), "k": (keys, width), "v": (keys, width), "o": (width, width)}
+        shapes |= {f"{block}.{name}_layernorm.weight": (width,) for name in ("input", "post_attention")}
+        shapes |= {f"{block}.self_attn.{name}_proj.weight": shape for name, shape in sides.items()}
+        if config["qk_layernorm"]:
+            shapes |= {f"{block}.self_attn.{name}_norm.weight": (head_dim,) for name in "qk"}
+        if not kind:
+            shapes |= mlp_shapes(f"{block}.mlp", width, config["dense_intermediate_size"])
+            continue
+        shapes |= experts_shapes(config, f"{block}.mlp", config["expert_intermediate_size"])
+        if config["moe_router_enable_expert_bias"]:
+            shapes |= {f"{block}.mlp.expert_bias": (config["num_experts"],)}
+        if shared:
+            shapes |= mlp_shapes(f"{block}.shared_expert", width, shared)
+    shapes |= {"model.norm.weight": (width,)}
+    if config["tie_word_embeddings"]:
+        return fill(shapes, seed, head="model.embed_tokens.weight")
+    return fill(shapes | {"lm_head.weight": (vocab, width)}, seed, head="lm_head.weight")
+
+
 def fill(shapes: dict[str, tuple[int, ...]], seed: int, head: str) -> dict[str, Tensor]:
     weights = {}
     for stream, (name, shape) in enumerate(shapes.items()):
@@ -283,7 +409,12 @@ DIALECTS = {
     "a2d": (a2d_config, partial(llama_weights, has_norm=True)),
     "a2d_bd3lm": (a2d_bd3lm_config, partial(llama_weights, has_norm=True)),
     "fast_dllm_v2": (fast_dllm_v2_config, partial(llama_weights, has_bias=True)),
+    "llada_moe": (llada_moe_config, llada_moe_weights),
+    "llada2": (llada2_config, llada2_weights),
 }
+
+
+WITH_EXPERTS = ("llada_moe", "llada2")
 
 
 def save(folder: Path, config: Config, weights: dict[str, Tensor], shards: int = 1) -> Path:

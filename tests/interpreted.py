@@ -5,6 +5,7 @@ The tests start `python -m tests.interpreted` with TRITON_INTERPRET=1, which Tri
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -18,11 +19,19 @@ from torch.nn import functional
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dialect import Dialect
 from uncode.backbones.dialects.dream import DREAM
+from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.dialects.sdar import SDAR
-from uncode.backbones.transformer import attention, pointwise
-from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
+from uncode.backbones.transformer import attention, experts, pointwise
+from uncode.backbones.transformer.kernels import (
+    attention_triton,
+    experts_triton,
+    linear_triton,
+    pointwise_triton,
+    quantized_triton,
+)
 from uncode.backbones.transformer.kernels.linear_triton import Tile
 from uncode.backbones.transformer.kv_cache import LayerCache
+from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession
@@ -105,8 +114,8 @@ def layers(dtype: torch.dtype) -> None:
         for found, wanted in zip(fused_pair, plain_pair, strict=True):
             close(found, wanted, tolerance)
     close(pointwise_triton.silu_mul(both), pointwise.silu_mul(both), tolerance)
-    for rows in (1, 2):
-        angles = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
+    for rows, turns in ((1, 6), (2, 6), (2, 4)):  # half a head need not be a power of two, nor turn whole
+        angles = torch.randn(rows, 1, 3, turns, generator=random)
         for columns in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
             qkv, norm = draw(2, 3, (6 + 2 * 3) * 12), QKNorm(draw(12), draw(12), 1e-5)
             for own in (None, norm):
@@ -174,6 +183,43 @@ def few_rows(dtype: torch.dtype) -> None:
                 )
 
 
+MIXTURES = (
+    Mixture(8, 2, 48),
+    Mixture(16, 4, 33, 32, (0,), "sigmoid", has_bias=True, groups=4, open_groups=2, normed=True, scale=2.5),
+    Mixture(6, 3, 16, has_bias=True, weighs_bias=True),
+    Mixture(12, 3, 64, score="sigmoid", groups=3, open_groups=2),
+)
+
+
+def mixtures() -> None:
+    """The choice of the experts with ties, their order, and the products of few and of many rows."""
+    random = torch.Generator().manual_seed(0)
+    for mixture, rows in itertools.product(MIXTURES if SOAK else MIXTURES[1:3], (1, 40)):
+        count, hidden, width = mixture.experts, mixture.hidden, 72
+        h, beside = torch.randn(2, rows, width, generator=random)
+        logits, bias = torch.randn(rows, count, generator=random), torch.randn(count, generator=random) / 4
+        logits[0] = logits[0].round()  # ties, where there is no bias
+        own_bias = bias if mixture.has_bias else None
+        gate_ups = torch.randn(count, 2 * hidden, width, generator=random) / 8
+        downs = torch.randn(count, width, hidden, generator=random) / 6
+        chosen, weights = experts.choose(logits, own_bias, mixture)
+        found, own = experts_triton.choose(logits, own_bias, mixture)
+        assert torch.equal(found.long(), chosen)
+        close(own, weights)
+        order, starts = experts_triton.sort(found, count)
+        assert torch.equal(order.long(), chosen.flatten().argsort(stable=True))
+        assert starts.tolist() == [0, *chosen.flatten().bincount(minlength=count).cumsum(0).tolist()]
+        plain = experts.mix(h, chosen, weights, gate_ups, downs)
+        close(experts_triton.mix(h, logits, own_bias, mixture, gate_ups, downs), plain, 2e-5)
+        close(experts_triton.mix(h, logits, own_bias, mixture, gate_ups, downs, beside), plain + beside, 2e-5)
+        if hidden % 8 == 0:  # what torch's grouped products demand
+            half = (h.bfloat16(), order, starts, mixture.active, gate_ups.bfloat16(), downs.bfloat16())
+            with patch.object(experts_triton, "silu_mul", pointwise.silu_mul):
+                grouped = experts_triton.grouped(*half)
+            wanted = experts_triton.products(h, order, starts, mixture.active, gate_ups, downs)
+            close(grouped, wanted, 0.05 * float(wanted.abs().max()))
+
+
 def fp8_products() -> None:
     """The scales of fp8 rows, alone and after a norm, and products with fp8 matrices.
 
@@ -238,8 +284,8 @@ def network(dialect: Dialect, sampler: Sampler, calls: list[int], **kind: Any) -
     canvas = Canvas.after_prompt([[5, 6, 7], [8]], 3, 0)
     plain = decode(model, canvas, sampler)
     with ExitStack() as stack:
-        names = ("linear.is_skinny", "attention._is_kernel_shape", "attention.use_triton", "pointwise.use_triton")
-        for name in names:
+        names = ("attention._is_kernel_shape", "attention.use_triton", "pointwise.use_triton", "experts.use_triton")
+        for name in ("linear.is_skinny", *names):
             stack.enter_context(patch(f"uncode.backbones.transformer.{name}", lambda *_: True))
         counted = [stack.enter_context(patch.object(home, name, wraps=getattr(home, name))) for home, name in KERNELS]
         found = decode(model, canvas, sampler)
@@ -273,4 +319,7 @@ if __name__ == "__main__":
     int4_products()
     network(DREAM, presets.semi_ar(blocks=2, cache="dual"), [6, 12, 6, 6], qkv_bias=True)  # in two layers, three steps
     network(SDAR, presets.confidence(block_length=2), [6, 12, 6, 6], qk_norm=True, block_length=2)
+    mixtures()
+    kind = {"qk_norm": True, "block_length": 2, "rotary_dim": 16, "mixture": MIXTURES[1]}
+    network(LLADA2, presets.confidence(block_length=2), [9, 9, 6, 6], **kind)  # a layer with an MLP, one with experts
     print("alike")

@@ -23,6 +23,7 @@ import pytest
 import torch
 import typer
 
+from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import Shape
 from uncode.cli.app import app
 from uncode.evals.suite.families import FAMILIES
@@ -230,10 +231,20 @@ def figures(bench: Bench, check: str, printed: str) -> list[str]:
 
 
 def test_the_benchmark_of_block_causal_models(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
-    toy = replace(TOY, head_dim=8, qk_norm=True, block_length=4)
-    module = bench("block_causal", SHAPE=toy, PROMPT=6, LENGTH=10, MASK=0, END=1, PROMPT_IDS=99, QUOTAS=(1, 2))
-    printed = run(module, "--layers", "1", "--batches", "2", "--blocks", "4", "8", "--out", str(tmp_path / "out"))
-    assert len(json.loads((tmp_path / "out").read_text())) == 4 and module.HEADER in printed
+    module = bench("block_causal")
+    toy = replace(TOY, head_dim=8, qk_norm=True)
+    mixture = Mixture(8, 2, 16, 16, (0,), "sigmoid", has_bias=True, groups=4, open_groups=2, normed=True, scale=2.5)
+    shapes = {"sdar": toy, "llada2": replace(toy, layers=3, rotary_dim=4, mixture=mixture)}
+    models = {
+        name: module.Model(replace(module.MODELS[name].dialect, ids={"mask": 98, "eos": 99}), shape, (4, 8), (1, 2))
+        for name, shape in shapes.items()
+    }
+    bench("block_causal", MODELS=models, PROMPT=6, LENGTH=10, PROMPT_IDS=96)
+    printed = run(module, "--batches", "2", "--out", str(tmp_path / "out"))
+    lines = json.loads((tmp_path / "out").read_text())
+    assert len(lines) == 8 and printed.count(module.HEADER) == 2
+    assert all((line["experts"] is None) == (line["model"] == "sdar") for line in lines)
+    assert all(2 <= line["experts"] <= 8 for line in lines[4:])
 
 
 def test_the_gpu_checks_are_commands_that_exist(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from uncode.core.stepper.state import State
 from uncode.engine import Engine, Request
 from uncode.samplers.resolve import for_model, resolve
 
-BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2", "a2d_bd3lm"]
+BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2", "a2d_bd3lm", "llada2"]
 EXACT: list[CachePolicy] = [BlockCache(), PrefixCache(), DualCache(), PrefixCache(refresh=1), DualCache(refresh=2)]
 SAMPLERS = {
     "one token a step": presets.left_to_right(block_length=4),

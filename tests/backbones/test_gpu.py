@@ -17,8 +17,10 @@ from tests.checkpoints import like_the_toy
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.fast_dllm import FAST_DLLM_V2
 from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.dialects.sdar import SDAR
-from uncode.backbones.transformer import attention, cuda_graph, linear, pointwise, quantized
+from uncode.backbones.transformer import attention, cuda_graph, experts, linear, pointwise, quantized
+from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import SlidingWindow
@@ -259,6 +261,71 @@ def test_the_exact_cache_of_a_wide_block_causal_model(shift: int) -> None:
     found, wanted = (
         decode(model, canvas, left_to_right.caching(cache)) for cache in (BlockCache(), PrefixCache(refresh=1))
     )
+    first = found.commit_step == 0  # before a token that rounding has chosen
+    torch.testing.assert_close(found.logp[first], wanted.logp[first], atol=0.05, rtol=0)
+
+
+MIXTURES = {
+    "llada2": Mixture(
+        256, 8, 512, 512, (0,), "sigmoid", has_bias=True, groups=8, open_groups=4, normed=True, scale=2.5
+    ),
+    "llada_moe": Mixture(64, 8, 1024),
+}
+
+
+@pytest.mark.parametrize("rows", [1, 32, 500, 3000])
+@pytest.mark.parametrize("name", MIXTURES)
+def test_experts(name: str, rows: int) -> None:
+    """The choice, the order, and the products by the kernels and by torch's grouped ones, beside float64."""
+    from uncode.backbones.transformer.kernels import experts_triton
+
+    mixture, width = MIXTURES[name], 2048
+    count, hidden = mixture.experts, mixture.hidden
+    h, beside = (draw(rows, width, dtype=torch.bfloat16, scale=scale) for scale in (1.0, 0.5))
+    gate_ups = draw(count, 2 * hidden, width, dtype=torch.bfloat16, scale=0.02)
+    downs = draw(count, width, hidden, dtype=torch.bfloat16, scale=0.02)
+    logits, bias = draw(rows, count, dtype=torch.float32), draw(count, dtype=torch.float32, scale=0.1)
+    own_bias = bias if mixture.has_bias else None
+    chosen, weights = experts.choose(logits, own_bias, mixture)
+    found, own = experts_triton.choose(logits, own_bias, mixture)
+    assert (found == chosen).float().mean() > 0.999  # two scores may be as good as equal
+    torch.testing.assert_close(own, weights, atol=1e-4, rtol=1e-4)
+    order, starts = experts_triton.sort(found, count)
+    assert torch.equal(order.long(), found.flatten().argsort(stable=True))
+    given = (h, order, starts, mixture.active, gate_ups, downs)
+    wanted = torch.empty(rows * mixture.active, width, dtype=torch.float64, device="cuda")
+    for expert in range(count):
+        mine = (found.flatten() == expert).nonzero().flatten()
+        gate, up = functional.linear(h[mine // mixture.active].double(), gate_ups[expert].double()).chunk(2, -1)
+        wanted[mine] = functional.linear(functional.silu(gate) * up, downs[expert].double())
+    close(experts_triton.products(*given), wanted)
+    if hasattr(functional, "grouped_mm"):
+        close(experts_triton.grouped(*given), wanted)
+    mixed = (wanted.view(rows, mixture.active, width) * own[..., None]).sum(1) + beside
+    close(experts_triton.mix(h, logits, own_bias, mixture, gate_ups, downs, beside), mixed)
+
+
+@here
+def test_a_mixture_of_experts_is_captured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a host sync: graphs are captured and replayed, and the exact cache gives the beliefs without a cache."""
+    captured, capture = list[object](), cuda_graph.CapturedForward.capture
+    monkeypatch.setattr(
+        cuda_graph.CapturedForward, "capture", lambda self, *args: (captured.append(self), capture(self, *args))
+    )
+    more = {"head_dim": 128, "qk_norm": True, "block_length": 4, "rotary_dim": 64, "mixture": MIXTURES["llada2"]}
+    network = Transformer(Shape(2048, 2, 16, 4, 5120, 1024, 6e5, 1e-6, 512, **more)).to(torch.bfloat16)  # type: ignore[arg-type]
+    network = network.to_empty(device="cuda")
+    random = torch.Generator("cuda").manual_seed(0)
+    for parameter in network.parameters():
+        parameter.normal_(float(parameter.dim() == 1), 0.02, generator=random)
+    network.fuse()
+    model = TransformerDenoiser(network, LLADA2, mask_id=0, eos_ids=(1,))
+    canvas = Canvas.after_prompt([list(range(5, 40)), [8, 9], list(range(50, 63))], length=[24, 31, 40], mask_id=0)
+    left_to_right = presets.left_to_right(block_length=4)
+    found, wanted = (
+        decode(model, canvas, left_to_right.caching(cache)) for cache in (BlockCache(), PrefixCache(refresh=1))
+    )
+    assert captured
     first = found.commit_step == 0  # before a token that rounding has chosen
     torch.testing.assert_close(found.logp[first], wanted.logp[first], atol=0.05, rtol=0)
 

@@ -66,6 +66,10 @@ def test_the_published_sizes() -> None:
     assert round(sizes["GSAI-ML/iLLaDA-8B-Base"] / 2e9, 2) == 7.62  # its model card
     assert round(sizes["JetLM/SDAR-8B-Chat"] / 2e9, 2) == 8.19  # Qwen3-8B
     assert round(sizes["Efficient-Large-Model/Fast_dLLM_v2_7B"] / 2e9, 2) == 7.62  # Qwen2.5-7B
+    assert (
+        round(sizes["inclusionAI/LLaDA2.0-mini"] / 2e9) == 16
+        and round(sizes["inclusionAI/LLaDA-MoE-7B-A1B-Base"] / 2e9) == 7
+    )
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -79,8 +83,8 @@ def test_dtype(tmp_path: Path, dialect: str) -> None:
     assert usual_dtype(entries, torch.device("cuda")) == torch.bfloat16  # as stored
     wide = uncode.load(folder, dtype="float32")
     assert wide.dtype == torch.float32
-    published = wide.dialect.published("blocks.1.gate.weight")
-    assert torch.equal(wide.network.layers[1].gate.weight, half[published].float())
+    published = wide.dialect.published("blocks.0.down.weight")
+    assert torch.equal(wide.network.layers[0].down.weight, half[published].float())
     assert uncode.load(folder, dtype=torch.float64).dtype == torch.float64
     with pytest.raises(UncodeError, match="did you mean 'bfloat16'"):
         uncode.load(folder, dtype="bfloat")
@@ -238,9 +242,9 @@ FAULTS: dict[str, tuple[Any, str]] = {
         lambda f: edit_config(f, model_type=None, architectures=None, d_model=None),
         r'add the line that names the model\'s family, such as "model_type": "bert", to it',
     ),
-    "a mixture of experts": (lambda f: edit_config(f, model_type="lladamoe"), "is a mixture of experts"),
+    "a mixture of experts": (lambda f: edit_config(f, model_type="sdar_moe"), "is a mixture of experts"),
     "experts of the same name": (lambda f: edit_config(f, num_experts=64), "is a mixture of experts"),
-    "a class of experts": (lambda f: edit_config(f, architectures=["LLaDAMoEModelLM"]), "is a mixture of experts"),
+    "a class of experts": (lambda f: edit_config(f, architectures=["SDARMoeForCausalLM"]), "is a mixture of experts"),
     "another block": (lambda f: edit_config(f, block_type="sequential"), "block_type='sequential'; uncode runs"),
     "a norm of queries": (lambda f: edit_config(f, attention_layer_norm=True), "attention_layer_norm=True"),
     "no width": (lambda f: edit_config(f, d_model=None), "has no 'd_model'"),
@@ -392,8 +396,8 @@ def test_wrap_shares_the_weights_of_a_published_model(tmp_path: Path, dialect: s
     )
     published = Published(config, weights)
     model = uncode.wrap(published)
-    name = model.dialect.published("blocks.0.up.weight")
-    assert model.network.layers[0].up.weight.data_ptr() == weights[name].data_ptr()
+    name = model.dialect.published("blocks.0.out.weight")
+    assert model.network.layers[0].out.weight.data_ptr() == weights[name].data_ptr()
     assert torch.equal(logits(model), logits(uncode.load(checkpoint(tmp_path, dialect, 2))))
     assert model.about == {"model": "org/published"}
     assert uncode.wrap(published, mask_id=7).mask_id == 7

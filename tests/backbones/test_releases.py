@@ -42,6 +42,9 @@ OWN = {
     "dream-coder-instruct": dream(0.1),
     "diffucoder-instruct": dream(0.3),
     "diffucoder-cpgrpo": dream(0.4),
+    "llada-moe": presets.fast_dllm(threshold=0.76, block_length=64, cache="none"),
+    "llada2": presets.dynamic(threshold=0.95, block_length=32),
+    "llada2.1": presets.edit(threshold=0.7, edit_threshold=0.5, rounds=16, block_length=32),
     "mmada": presets.llada(steps=None, block_length=128, temperature=1.0),
 }
 

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from copy import deepcopy
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +58,11 @@ POINTERS = {
     "_fp8_linear": "h:fp8e4nv scale_h:fp32 weight:fp8e4nv scale_w:fp32 bias:bf16 out:{}",
     "_fp8_swiglu": "h:fp8e4nv scale_h:fp32 weight:fp8e4nv scale_w:fp32 out:bf16",
     "_int4_linear": "h:bf16 weight:u8 scale:bf16 bias:bf16 out:{}",
+    "_choose": "logits:fp32 bias:fp32 chosen:i32 weights:fp32",
+    "_sort": "chosen:i32 order:i32 starts:i32",
+    "_gate_up": "h:bf16 weight:bf16 order:i32 starts:i32 out:bf16",
+    "_down": "inner:bf16 weight:bf16 order:i32 starts:i32 out:bf16",
+    "_add_up": "found:bf16 weights:fp32 beside:bf16 out:bf16",
     "_merge_splits": "partial:fp32 stats:fp32 out:bf16",
 }
 """Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
@@ -71,11 +77,11 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "_apply_rope": [
         (
-            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64}
+            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "TURNS": turns, "LANES": 64}
             | dict.fromkeys(("CACHED", "BY_ROW", "NORMED"), cached),
             "",
         )
-        for cached in (False, True)
+        for cached, turns in ((False, 64), (True, 32))
     ],
     "_silu_mul": [({"LANES": 1024}, "")],
     "_silu_mul_fp8": [({"LANES": 16384}, "")],
@@ -114,6 +120,21 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
             (False, True, False, "fp32", 64),
         )
     ],
+    "_choose": [
+        (
+            {"EXPERTS": 256, "ACTIVE": 8, "GROUPS": groups, "OPEN": 4, "LANES": 256, "SLOTS": 8}
+            | dict.fromkeys(("SIGMOID", "HAS_BIAS", "NORMED"), groups > 1)
+            | {"WEIGHS_BIAS": False},
+            "",
+        )
+        for groups in (1, 8)
+    ],
+    "_sort": [({"EXPERTS": 256, "BLOCK": 1024}, "")],
+    "_gate_up": [
+        ({"HIDDEN": 512, "K": 2048, "ROWS": rows, "EVEN": True, "TILE": "GATE_UP_TILE"}, "") for rows in (16, 64)
+    ],
+    "_down": [({"WIDTH": 2048, "K": 512, "ROWS": rows, "EVEN": True, "TILE": "DOWN_TILE"}, "") for rows in (16, 64)],
+    "_add_up": [({"WIDTH": 2048, "ACTIVE": 8, "LANES": 1024, "BESIDE": True}, "")],
     "_merge_splits": [({"HEADS": 4, "WIDTH": 128}, "")],
 }
 
@@ -126,11 +147,12 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones.transformer.kernels import attention_triton, linear_triton, pointwise_triton, quantized_triton
+    from uncode.backbones.transformer import kernels
     from uncode.core import belief_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    homes = (belief_triton, pointwise_triton, linear_triton, attention_triton, quantized_triton)
+    names = ("pointwise", "linear", "attention", "experts", "quantized")
+    homes = (belief_triton, *(import_module(f"{kernels.__name__}.{name}_triton") for name in names))
     home = next(home for home in homes if hasattr(home, name))
     kernel = getattr(home, name)
     for given, kind in CONSTANTS[name] if SOAK else CONSTANTS[name][-1:]:
@@ -138,7 +160,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
         constants = {key: value for key, value in given.items() if key != "TILE"}
         constants |= {key.upper(): value for key, value in tile.items()}
         pairs = [entry.split(":") for entry in POINTERS[name].format(kind).split()]
-        plain = {argument: "fp32" if argument in ("eps", "scale") else "i32" for argument in kernel.arg_names}
+        plain = {argument: "fp32" if argument in ("eps", "scale", "tiny") else "i32" for argument in kernel.arg_names}
         signature = plain | {key: f"*{of}" for key, of in pairs} | dict.fromkeys(constants, "constexpr")
         places = {(kernel.arg_names.index(key),): value for key, value in constants.items()}
         source = triton.compiler.ASTSource(fn=kernel, signature=signature, constexprs=places)

@@ -91,7 +91,7 @@ class TransformerDenoiser(Denoiser):
     def open(self, rows: int, length: int) -> TransformerSession:
         shape, tokens = self.network.shape, rows * length
         require_memory(
-            tokens * (8 * shape.width + 2 * shape.hidden) * self.dtype.itemsize,
+            tokens * shape.activations * self.dtype.itemsize,
             self.device,
             f"a forward over {tokens:,} tokens",
             "use a shorter length or a smaller batch",
@@ -116,7 +116,7 @@ class TransformerDenoiser(Denoiser):
 def warn_if_long(shape: Shape, rows: int, length: int, device: torch.device) -> None:
     """One line on standard error where a forward will take more than a minute on a CPU, because Ctrl-C takes effect
     only between operations: attention over L positions is one of L x L products for each layer."""
-    work = 2.0 * shape.parameters * rows * length + 4.0 * shape.layers * shape.width * rows * length**2
+    work = 2.0 * shape.active_parameters * rows * length + 4.0 * shape.layers * shape.width * rows * length**2
     if device.type != "cpu" or work < _WORTH_A_MEASUREMENT:
         return
     seconds = work * _seconds_per_flop()

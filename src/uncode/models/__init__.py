@@ -47,6 +47,11 @@ RELEASES: dict[str, str | None] = {
     "dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1": None,
     "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1": None,
     "dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1": None,
+    "inclusionAI/LLaDA-MoE-7B-A1B-Base": "llada-moe",
+    "inclusionAI/LLaDA-MoE-7B-A1B-Instruct": "llada-moe",
+    "inclusionAI/LLaDA2.0-mini": "llada2",
+    "inclusionAI/LLaDA2.0-mini-CAP": "llada2",
+    "inclusionAI/LLaDA2.1-mini": "llada2.1",
 }
 """The published checkpoints by their hub id, and the sampler file of the package that decodes as their authors do,
 where there is one. A test checks that they are those of the dialects."""

@@ -139,7 +139,7 @@ class Run:
 
     def _rope(self, length: int) -> Rope:
         shape, positions = self.network.shape, torch.arange(length, device=self.device)[None]
-        cos, sin = rope_of(positions, shape.head_width, shape.theta, torch.float32)
+        cos, sin = rope_of(positions, shape.rotary_width, shape.theta, torch.float32)
         return cos[:, None], sin[:, None]
 
     def save(self, out: Path) -> None:

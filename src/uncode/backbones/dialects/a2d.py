@@ -23,12 +23,12 @@ def _in_blocks(shape: Shape, length: int | None = _BLOCK_LENGTH) -> Shape:
     return replace(shape, block_length=length, blocks_from_answer=length is not None)
 
 
-def _reader(**kind: bool) -> Callable[[Config], Shape]:
+def _reader(qk_norm: bool = False, qkv_bias: bool = False) -> Callable[[Config], Shape]:
     def read(config: Config) -> Shape:
         named = _BLOCK_LENGTH if "bd3lm" in str(config.get("_name_or_path")) else None
         says = any(config.get(key) is not None for key in ("block_length", "block_size"))
         length = number(config, "block_length", "block_size") if says else named
-        return _in_blocks(read_shape(config, "A2D", **kind), length)
+        return _in_blocks(read_shape(config, "A2D", qk_norm=qk_norm, qkv_bias=qkv_bias), length)
 
     return read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ...core.errors import require
 from ..transformer.network import Shape
@@ -12,6 +12,15 @@ from ..transformer.network import Shape
 Config = Mapping[str, Any]
 COMPARED = "logits within 1e-5 of NVlabs/Fast-dLLM's modelling code on five small random checkpoints"
 """What was checked of LLaDA's network and of Dream's; tests/parity holds the recordings."""
+
+
+class Part(NamedTuple):
+    """A published tensor, or some of its rows: a part of one of our parameters, whose parts lie one below the other."""
+
+    name: str
+    shape: tuple[int, ...]
+    start: int = 0
+    """The first of these rows in the published tensor."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +52,8 @@ class Dialect:
     blocks: str
     """The published prefix of the layers."""
     names: Mapping[str, str]
-    """Published names of our modules, those of a layer within the layer."""
+    """Published names of our modules, those of a layer within the layer. `qkv` are joined projections. `expert`
+    has {} for an expert's number, `experts.bias` is a tensor."""
     end_of_turn: str
     """The token that ends an answer in a chat, besides EOS."""
     template: str
@@ -61,6 +71,8 @@ class Dialect:
     """The key of the number of text tokens, in configurations whose vocabulary goes on with others."""
     architecture: str = ""
     """The published class, where `model_type` is another architecture's too."""
+    other_types: tuple[str, ...] = ()
+    """Further model types that public copies of its config.json have."""
     mask_source: str = ""
     """Who says the mask id, where config.json does not."""
 
@@ -76,14 +88,35 @@ class Dialect:
 
     def speaks(self, config: Config) -> bool:
         """Whether a configuration is of this dialect."""
-        same_type = str(config.get("model_type")).casefold() == self.model_type.casefold()
-        return same_type and (not self.architecture or self.architecture in (config.get("architectures") or []))
+        kind = str(config.get("model_type")).casefold()
+        if kind in self.other_types:
+            return True
+        return kind == self.model_type.casefold() and (
+            not self.architecture or self.architecture in (config.get("architectures") or [])
+        )
 
     def published(self, own: str) -> str:
         """The published name of one of our parameters."""
-        *path, part, kind = own.split(".")
+        *path, kind = own.split(".")
+        prefix = f"{self.blocks}.{path[1]}." if len(path) > 1 else ""
+        return f"{prefix}{self.names['.'.join(path[2:] or path)]}.{kind}"
+
+    def parts(self, own: str, size: tuple[int, ...], shape: Shape) -> list[Part]:
+        """The published tensors that one of our parameters, of that size, is made of."""
+        *path, module, kind = own.split(".")
         prefix = f"{self.blocks}.{path[1]}." if path else ""
-        return f"{prefix}{self.names[part]}.{kind}"
+        if module == "experts" and kind == "bias":
+            return [Part(prefix + self.names["experts.bias"], size)]
+        if module == "experts":
+            names = ("gate", "up") if kind == "gate_ups" else ("down",)
+            each = (size[1] // len(names), size[2])
+            stems = [f"{prefix}{self.names['expert'].format(expert)}" for expert in range(size[0])]
+            return [Part(f"{stem}.{name}_proj.weight", each) for stem in stems for name in names]
+        if module in ("q", "k", "v") and "qkv" in self.names:
+            queries, keys = shape.heads * shape.head_width, shape.key_heads * shape.head_width
+            start = {"q": 0, "k": queries, "v": queries + keys}[module]
+            return [Part(f"{prefix}{self.names['qkv']}.{kind}", size, start)]
+        return [Part(self.published(own), size)]
 
     def text_vocab(self, config: Config, vocab: int) -> int:
         """The number of text tokens of a vocabulary."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
+from ..transformer.mixture import Mixture
 from ..transformer.network import Shape
 from .dialect import Config, Dialect, Release, demand, number
 
@@ -26,6 +27,13 @@ NAMES = MappingProxyType(
         "down": "mlp.down_proj",
     }
 )
+
+
+def expert_names(bias: str, shared: str) -> dict[str, str]:
+    """The published names of a layer's router, its bias, an expert and the shared expert."""
+    sides = {f"experts.{side}": f"{shared}.{side}_proj" for side in ("gate", "up", "down")}
+    return {"experts.router": "mlp.gate", "experts.bias": bias, "expert": "mlp.experts.{}", **sides}
+
 
 CHATML = (
     "{% for message in messages %}"
@@ -67,7 +75,14 @@ def like_llama(
 
 
 def read_shape(
-    config: Config, model: str, *, qkv_bias: bool = False, qk_norm: bool = False, block_length: int | None = None
+    config: Config,
+    model: str,
+    *,
+    qkv_bias: bool = False,
+    qk_norm: bool = False,
+    block_length: int | None = None,
+    rotary_factor: float = 1.0,
+    mixture: Mixture | None = None,
 ) -> Shape:
     """The shape that a configuration of transformers' LLaMA or Qwen says."""
     demand(config, model, hidden_act="silu", use_sliding_window=False, attention_bias=False, mlp_bias=False)
@@ -75,9 +90,10 @@ def read_shape(
     demand({"rope_type": rope.get("rope_type", rope.get("type"))}, model, rope_type="default")
     demand(rope, model, factor=1.0)
     heads = number(config, "num_attention_heads")
-    head_dim = config.get("head_dim")
+    width, head_dim = number(config, "hidden_size"), config.get("head_dim")
+    rotary_dim = int((head_dim or width // heads) * rotary_factor)
     return Shape(
-        width=number(config, "hidden_size"),
+        width=width,
         layers=number(config, "num_hidden_layers"),
         heads=heads,
         key_heads=number(config, "num_key_value_heads", default=heads),
@@ -91,4 +107,6 @@ def read_shape(
         head_dim=None if head_dim is None else number(config, "head_dim"),
         qk_norm=qk_norm,
         block_length=block_length,
+        rotary_dim=None if rotary_factor == 1 else rotary_dim,
+        mixture=mixture,
     )

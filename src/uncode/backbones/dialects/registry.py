@@ -9,9 +9,24 @@ from .dream import DREAM
 from .fast_dllm import FAST_DLLM_V2
 from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA, MMADA
+from .llada2 import LLADA2
+from .llada_moe import LLADA_MOE
 from .sdar import DREAM_REASONER, SDAR
 
-DIALECTS = (LLADA, DREAM, MMADA, ILLADA, STABLE_DIFFCODER, SDAR, DREAM_REASONER, FAST_DLLM_V2, A2D_QWEN3, A2D_QWEN2)
+DIALECTS = (
+    LLADA,
+    DREAM,
+    MMADA,
+    ILLADA,
+    STABLE_DIFFCODER,
+    SDAR,
+    DREAM_REASONER,
+    FAST_DLLM_V2,
+    A2D_QWEN3,
+    A2D_QWEN2,
+    LLADA_MOE,
+    LLADA2,
+)
 
 
 def is_dialect(config: Config) -> bool:
@@ -23,7 +38,7 @@ def named_dialect(config: Config, where: object) -> Dialect | None:
     """The dialect of a configuration, by its `model_type` and class."""
     specific_first = sorted(DIALECTS, key=lambda each: not each.architecture)
     found = next((dialect for dialect in specific_first if dialect.speaks(config)), None)
-    if found is not None:
+    if found is not None and "expert" not in found.names:
         _refuse_experts(config, where)
     return found
 
@@ -66,7 +81,10 @@ def _refuse_experts(config: Config, where: object) -> None:
         config.get("num_experts")
         or "moe" in f"{config.get('model_type')} {config.get('architectures') or []}".casefold()
     )
-    require(not mixed, f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it.")
+    require(
+        not mixed,
+        f"'{where}' is a mixture of experts of a kind that uncode does not run: it runs LLaDA-MoE and LLaDA2.",
+    )
 
 
 def without_model_type(config: Config, where: object) -> str:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import json
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
 from ...util.progress import reading_bar
+from ..dialects.dialect import Part
 from ..transformer.quantized import QuantizedLinear
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
@@ -179,51 +180,72 @@ def complain(what: str, faults: Mapping[str, list[str]], most: int = 20) -> None
         raise UncodeError(f"{what}; {'; '.join(clauses)}.")
 
 
+class Source(NamedTuple):
+    """Numbers of a stored tensor that go to one place."""
+
+    entry: StoredTensor
+    skipped: int
+    """Numbers before them."""
+    numbers: int
+
+
 def fill(
     network: nn.Module,
     entries: Mapping[str, StoredTensor],
-    published: Callable[[str], str],
+    parts: Callable[[str, tuple[int, ...]], Sequence[Part]],
     device_of: Callable[[str], torch.device],
-    dtype: torch.dtype,
+    dtype_of: Callable[[str], torch.dtype],
 ) -> None:
-    """Give every parameter its memory and its numbers, one after the other. A matrix that is to be packed is packed as
-    soon as it was read, so at most one is held in `dtype`."""
-    found = {name: entries[published(name)] for name, _ in network.named_parameters()}
-    total, done = sum(entry.bytes for entry in found.values()), 0
+    """Give every parameter its memory and its numbers, one after the other. A parameter that is stored in several
+    parts is filled in place. A matrix that is to be packed is packed as soon as it was read, so at most one is held in
+    its wide dtype."""
+    sizes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
+    found = {
+        name: [
+            Source(entries[part.name], part.start * prod(part.shape[1:]), prod(part.shape))
+            for part in parts(name, size)
+        ]
+        for name, size in sizes.items()
+    }
+    total = sum(source.numbers * source.entry.dtype.itemsize for sources in found.values() for source in sources)
+    done = 0
     with reading_bar("loading") as on_bytes:
-
-        def read(entry: StoredTensor, device: torch.device) -> Tensor:
-            nonlocal done
-            tensor = empty_tensor(entry.shape, dtype, device)
-            for count in _read(entry, tensor.view(-1)):
+        for name, sources in found.items():
+            tensor = empty_tensor(sizes[name], dtype_of(name), device_of(name))
+            for count in _read(sources, tensor.view(-1)):
                 done += count
                 on_bytes(done, total)
-            return tensor
-
-        for name, entry in found.items():
-            assign(network, name, read(entry, device_of(name)))
+            assign(network, name, tensor)
 
 
-def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
-    """Copy a tensor from its file in pieces; yields the bytes of each. While one thread copies, others read."""
-    own, count = threading.local(), _READ_BYTES // entry.dtype.itemsize
+def _read(sources: Sequence[Source], flat: Tensor) -> Iterator[int]:
+    """Copy numbers from their files, one source after the other, in pieces; yields the bytes of each. While one thread
+    copies, others read."""
+    own, pieces, end = threading.local(), list[tuple[StoredTensor, int, Tensor]](), 0
+    for entry, skipped, count in sources:
+        step = _READ_BYTES // entry.dtype.itemsize
+        for at in range(0, count, step):
+            part = flat[end + at : end + min(at + step, count)]
+            pieces.append((entry, entry.start + (skipped + at) * entry.dtype.itemsize, part))
+        end += count
+    largest = max((len(part) * entry.dtype.itemsize for entry, _, part in pieces), default=0)
 
-    def copy(at: int) -> int:
-        if not hasattr(own, "numbers"):
-            own.numbers = empty_tensor((min(count, len(flat)),), entry.dtype, torch.device("cpu"))
+    def copy(piece: tuple[StoredTensor, int, Tensor]) -> int:
+        entry, start, part = piece
+        if not hasattr(own, "bytes"):
+            own.bytes = empty_tensor((largest,), torch.uint8, torch.device("cpu"))
             if flat.is_cuda:  # pinned memory is copied to a GPU without a detour
-                own.numbers = own.numbers.pin_memory()
-        part = flat[at : at + count]
-        numbers = own.numbers[: len(part)]
+                own.bytes = own.bytes.pin_memory()
+        numbers = own.bytes[: len(part) * entry.dtype.itemsize]
         with entry.file.open("rb") as stored:
-            stored.seek(entry.start + at * entry.dtype.itemsize)
-            got = stored.readinto(memoryview(numbers.view(torch.uint8).numpy()))
+            stored.seek(start)
+            got = stored.readinto(memoryview(numbers.numpy()))
         require(got == numbers.nbytes, f"'{entry.file}' became shorter while it was read.")
-        part.copy_(numbers)
+        part.copy_(numbers.view(entry.dtype))
         return got
 
     with ThreadPoolExecutor(_READERS) as pool:
-        yield from pool.map(copy, range(0, len(flat), count))
+        yield from pool.map(copy, pieces)
 
 
 def assign(network: nn.Module, name: str, tensor: Tensor) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from ..denoiser import TransformerDenoiser
 from ..dialects.dialect import Config, Dialect
 from ..dialects.registry import dialect_of, is_masked_lm, named_dialect
 from ..toy import toy
-from ..transformer.network import Transformer
+from ..transformer.network import Transformer, dtype_of
 from ..transformer.quantized import format_of
 from . import hub
 from .checkpoint import assign, check_dtypes, check_shapes, fill, read_headers, read_json, usual_dtype
@@ -186,7 +187,13 @@ def _read(
     placed = None if device_map is None else Placement(network, device_map, dtype)
     devices = [device] if placed is None else placed.devices
     announce(about["model"], ModelSize.of(network.shape, dtype, weights), *devices)
-    fill(network, entries, dialect.published, (lambda _: device) if placed is None else placed.device_of, dtype)
+    fill(
+        network,
+        entries,
+        partial(dialect.parts, shape=network.shape),
+        (lambda _: device) if placed is None else placed.device_of,
+        partial(dtype_of, dtype=dtype),
+    )
     if placed is not None:
         placed.attach()
     if len(devices) == 1:
@@ -219,7 +226,11 @@ def _denoiser(
 
 def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:
     """Published names and shapes of all parameters."""
-    return {dialect.published(name): tuple(p.shape) for name, p in network.named_parameters()}
+    found: dict[str, tuple[int, ...]] = {}
+    for own, parameter in network.named_parameters():
+        for name, size, start in dialect.parts(own, tuple(parameter.shape), network.shape):
+            found[name] = (max(start + size[0], *found.get(name, ())[:1], 0), *size[1:])
+    return found
 
 
 def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> tuple[int, tuple[int, ...]]:
@@ -301,11 +312,14 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
 
 
 def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
-    """Our network over the parameters of a published model."""
+    """Our network over the parameters of a published model. Those of experts are copied: ours are one tensor."""
     network, state = Transformer(dialect.shape(config)), model.state_dict()
     check_shapes({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
-    for name in dict(network.named_parameters()):
-        assign(network, name, state[dialect.published(name)])
+    for name, parameter in dict(network.named_parameters()).items():
+        parts = [
+            state[p.name][p.start :][: p.shape[0]] for p in dialect.parts(name, tuple(parameter.shape), network.shape)
+        ]
+        assign(network, name, parts[0] if len(parts) == 1 else torch.cat(parts).view(parameter.shape))
     ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     denoiser = _denoiser(network, dialect, config, ids, tokenizer, about)
     denoiser.released_table = _released_name(dialect, network.shape.vocab)

@@ -35,7 +35,9 @@ class ModelSize:
         """A transformer, with its layers' weights in a format."""
         kind = str(dtype).removeprefix("torch.")
         named = kind if weights is None else f"{weights} and {kind}"
-        return cls(shape.parameters, bytes_of(shape, dtype, weights), named, weights != "int4")
+        return cls(
+            shape.parameters, bytes_of(shape, dtype, weights), named, weights != "int4" and shape.mixture is None
+        )
 
 
 def announce(name: str, size: ModelSize, *devices: torch.device) -> None:

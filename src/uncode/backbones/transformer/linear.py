@@ -36,6 +36,12 @@ Activations = Any
 """What one product hands to the next: a tensor, or what a format of the weights has made of it."""
 
 
+class Linear(nn.Linear):
+    """Without initial values: they come from a checkpoint, and torch takes seconds to draw them."""
+
+    def reset_parameters(self) -> None: ...
+
+
 class Norm(Protocol):
     """The norm of a residual stream before a product."""
 

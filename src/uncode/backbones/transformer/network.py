@@ -1,4 +1,5 @@
-"""One transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU. LLaDA, Dream and SDAR are dialects of it.
+"""One transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU or a mixture of experts. LLaDA, Dream, SDAR and
+LLaDA2 are dialects of it.
 
 It knows nothing of canvases or special tokens. With a KV cache a layer writes its fresh keys and values there and
 attends to all that is cached.
@@ -18,9 +19,11 @@ from torch import Tensor, nn
 
 from ...core.errors import require
 from .attention import attention, rope_and_cache_qkv
+from .experts import Experts
 from .kv_cache import LayerCache
-from .linear import JoinedMatrix, Matrix, join
-from .pointwise import QKNorm, Rope, add_norm, gather_columns
+from .linear import JoinedMatrix, Linear, Matrix, join
+from .mixture import Mixture
+from .pointwise import QKNorm, Rope, add_norm, at_least_float32, gather_columns
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
@@ -51,24 +54,48 @@ class Shape:
     """Of a block-causal model: a position sees the blocks of so many tokens up to its own. None: it sees all."""
     blocks_from_answer: bool = False
     """Whether these blocks count from the first generated token, and not from the first of all."""
+    rotary_dim: int | None = None
+    """How many numbers of a head RoPE rotates, the first ones, where it is not all."""
+    mixture: Mixture | None = None
+    """The experts, where layers have them in place of one MLP."""
 
     @property
     def head_width(self) -> int:
         return self.head_dim or self.width // self.heads
 
     @property
+    def rotary_width(self) -> int:
+        return self.rotary_dim or self.head_width
+
+    def mixture_of(self, layer: int) -> Mixture | None:
+        """The experts of a layer; None where it has one MLP."""
+        return None if self.mixture is None or layer in self.mixture.dense else self.mixture
+
+    @property
     def parameters(self) -> int:
+        return int(self.parameters_with(None))
+
+    @property
+    def active_parameters(self) -> int:
+        """Those that one token meets: all, or the experts that it chooses."""
+        return int(self.parameters_with(None if self.mixture is None else self.mixture.active))
+
+    def parameters_with(self, experts: float | None) -> float:
+        """All parameters, but of a mixture so many experts in each layer; None counts them all."""
         queries, keys = self.heads * self.head_width, self.key_heads * self.head_width
         bias = queries + 2 * keys if self.qkv_bias else 0
         norms = 2 * self.width + (2 * self.head_width if self.qk_norm else 0)
-        layer = 2 * self.width * (queries + keys) + bias + 3 * self.width * self.hidden + norms
-        return self.layers * layer + self.width + self.vocab * self.width * (1 if self.tied else 2)
+        attention = 2 * self.width * (queries + keys) + bias + norms
+        mixtures = [self.mixture_of(layer) for layer in range(self.layers)]
+        mlps = sum(3 * self.width * self.hidden if m is None else m.parameters(self.width, experts) for m in mixtures)
+        return self.layers * attention + mlps + self.width + self.vocab * self.width * (1 if self.tied else 2)
 
-
-class Linear(nn.Linear):
-    """Without initial values: they come from a checkpoint, and torch takes seconds to draw them."""
-
-    def reset_parameters(self) -> None: ...
+    @property
+    def activations(self) -> int:
+        """Numbers of a token that a layer holds at a time, about."""
+        mixture = self.mixture
+        inner = 0 if mixture is None else mixture.active * (2 * mixture.hidden + 2 * self.width)
+        return 8 * self.width + max(2 * self.hidden, inner)
 
 
 class Embedding(nn.Embedding):
@@ -99,18 +126,19 @@ class HeadNorm(nn.Module):
 
 
 class LayerMatrices(NamedTuple):
-    """What a layer multiplies with."""
+    """What a layer multiplies with, besides its experts."""
 
     qkv: Matrix
     out: Matrix
-    gate_up: Matrix
-    down: Matrix
+    gate_up: Matrix | None
+    """Of the MLP or of the shared expert; None where there is neither."""
+    down: Matrix | None
 
 
 class Layer(nn.Module):
-    """One transformer layer: attention, then the MLP."""
+    """One transformer layer: attention, then the MLP or the experts."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: Shape, number: int = 0) -> None:
         super().__init__()
         width, bias = shape.width, shape.qkv_bias
         queries, keys = shape.heads * shape.head_width, shape.key_heads * shape.head_width
@@ -123,9 +151,12 @@ class Layer(nn.Module):
             self.q_norm, self.k_norm = HeadNorm(shape.head_width), HeadNorm(shape.head_width)
         self.out: nn.Linear = Linear(queries, width, bias=False)
         self.mlp_norm = RMSNorm(width, shape.eps)
-        self.gate: nn.Linear = Linear(width, shape.hidden, bias=False)
-        self.up: nn.Linear = Linear(width, shape.hidden, bias=False)
-        self.down: nn.Linear = Linear(shape.hidden, width, bias=False)
+        mixture = shape.mixture_of(number)
+        self.experts = None if mixture is None else Experts(width, mixture)
+        if mixture is None:
+            self.gate: nn.Linear = Linear(width, shape.hidden, bias=False)
+            self.up: nn.Linear = Linear(width, shape.hidden, bias=False)
+            self.down: nn.Linear = Linear(shape.hidden, width, bias=False)
         self.store_as(Matrix)
 
     def forward(
@@ -149,7 +180,12 @@ class Layer(nn.Module):
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
             if mask is not None and mask.shape[2] > 1:
                 mask = gather_columns(mask, wanted)
-        x, h = gate_up.swiglu_after(self.mlp_norm, x, out.split_k(attention(q, k, v, mask)))
+        delta = out.split_k(attention(q, k, v, mask))
+        if self.experts is not None:
+            x, h = self.mlp_norm(x, delta)
+            return x, self.experts(h, None if gate_up is None or down is None else down.product(gate_up.swiglu(h)))
+        assert gate_up is not None and down is not None
+        x, h = gate_up.swiglu_after(self.mlp_norm, x, delta)
         return x, down.split_k(h)
 
     @property
@@ -161,8 +197,10 @@ class Layer(nn.Module):
         Packed projections stay packed."""
         if isinstance(self.q, QuantizedLinear):
             kind = QUANTIZED.get(kind, kind)
-        qkv, gate_up = kind(self.q, self.k, self.v), kind(self.gate, self.up)
-        self.matrices = LayerMatrices(qkv, kind(self.out), gate_up, kind(self.down))
+        qkv, mlp = kind(self.q, self.k, self.v), self if self.experts is None else self.experts
+        has_mlp = self.experts is None or self.experts.mixture.shared > 0
+        both = (kind(mlp.gate, mlp.up), kind(mlp.down)) if has_mlp else (None, None)
+        self.matrices = LayerMatrices(qkv, kind(self.out), *both)
 
     def quantize(self, weights: WeightFormat) -> None:
         """Pack the projections. They are joined afterwards if they were before."""
@@ -180,7 +218,7 @@ class Transformer(nn.Module):
         self.shape = shape
         with torch.device("meta"):
             self.embed = Embedding(shape.vocab, shape.width)
-            self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+            self.layers = nn.ModuleList(Layer(shape, number) for number in range(shape.layers))
             self.norm = RMSNorm(shape.width, shape.eps)
             self.head = Linear(shape.width, shape.vocab, bias=False)
         if shape.tied:
@@ -233,6 +271,7 @@ class Transformer(nn.Module):
         """Pack the layers' projections as fp8, int8 or int4, one matrix after the other. Embedding, norms and head keep
         their dtype. A network on the meta device packs its weights when they are loaded."""
         wanted = format_of(weights)
+        require(self.shape.mixture is None, "experts cannot be packed: load this model without `weights=`.")
         require(self.weights is None, f"the network has {self.weights} weights already: load it again for {weights}.")
         for layer in self._own_layers:
             layer.quantize(wanted)
@@ -256,7 +295,7 @@ class Transformer(nn.Module):
     def separate_moved_layers(self) -> None:
         """One product for each projection again, in the layers that were moved or converted since they were fused."""
         for layer in self._own_layers:
-            if not all(matrix.is_current for matrix in layer.matrices):
+            if not all(matrix is None or matrix.is_current for matrix in layer.matrices):
                 layer.store_as(Matrix)
 
     @property
@@ -264,11 +303,22 @@ class Transformer(nn.Module):
         return [layer for layer in self.layers if isinstance(layer, Layer)]
 
 
+def dtype_of(parameter: str, dtype: torch.dtype) -> torch.dtype:
+    """The dtype of a parameter of a network in `dtype`: a router decides in float32 or wider."""
+    is_router = parameter.endswith((".router.weight", ".experts.bias"))
+    return at_least_float32(dtype) if is_router else dtype
+
+
 def bytes_of(shape: Shape, dtype: torch.dtype, weights: str | None = None) -> int:
-    """The memory of a network, with its projections packed as `weights` says. A network of one layer is made, without
-    numbers."""
-    one = Transformer(replace(shape, layers=1)).to(dtype)
-    if weights is not None:
-        one.quantize(weights)
-    whole, layer = (sum(t.nbytes for t in (*of.parameters(), *of.buffers())) for of in (one, one.layers))
-    return whole + (shape.layers - 1) * layer
+    """The memory of a network, with its projections packed as `weights` says. Networks of one layer are made, without
+    numbers: one for each kind of layer."""
+    mixtures, total, whole = [shape.mixture_of(number) for number in range(shape.layers)], 0, 0
+    for mixture in set(mixtures):
+        kind = None if mixture is None else replace(mixture, dense=())
+        one = Transformer(replace(shape, layers=1, mixture=kind)).to(dtype)
+        if weights is not None:
+            one.quantize(weights)
+        whole, layer = (sum(t.nbytes for t in (*of.parameters(), *of.buffers())) for of in (one, one.layers))
+        total += mixtures.count(mixture) * layer
+        whole -= layer
+    return total + whole

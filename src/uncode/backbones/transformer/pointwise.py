@@ -51,21 +51,25 @@ class QKNorm(NamedTuple):
 
 
 Rope = tuple[Tensor, Tensor]
-"""Cosines and sines `[B or 1, 1, T, d/2]`, in float32 or wider."""
+"""Cosines and sines `[B or 1, 1, T, r/2]`, in float32 or wider. RoPE rotates the first r numbers of a head: all d, or
+fewer (partial RoPE)."""
 
 
-def rope_of(positions: Tensor, head_width: int, theta: float, dtype: torch.dtype) -> Rope:
-    """Cosines and sines of `positions` `[B, T]`, as `[B, T, d/2]`."""
-    exponents = torch.arange(0, head_width, 2, device=positions.device, dtype=dtype) / head_width
+def rope_of(positions: Tensor, rotary_width: int, theta: float, dtype: torch.dtype) -> Rope:
+    """Cosines and sines of `positions` `[B, T]`, as `[B, T, r/2]`."""
+    exponents = torch.arange(0, rotary_width, 2, device=positions.device, dtype=dtype) / rotary_width
     angles = positions[..., None].to(dtype) * (1.0 / theta**exponents)
     return angles.cos(), angles.sin()
 
 
 def apply_rope(x: Tensor, rope: Rope) -> Tensor:
-    """Rotate `[B, heads, T, d]` to its positions: dimension i of a head turns with dimension i + d/2."""
+    """Rotate `[B, heads, T, d]` to its positions: dimension i of a head turns with dimension i + r/2, where i is less
+    than r/2. Those from r on stay as they are."""
     cos, sin = rope
-    a, b = x.to(cos.dtype).chunk(2, -1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+    half = cos.shape[-1]
+    a, b = x[..., : 2 * half].to(cos.dtype).chunk(2, -1)
+    rotated = torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+    return rotated if 2 * half == x.shape[-1] else torch.cat((rotated, x[..., 2 * half :]), -1)
 
 
 def gather_columns(x: Tensor, index: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class RowPositions:
         starts = self.first if self.first.any() else self.first[:1]
         positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         shape = network.shape
-        self.rope = rope_of(positions, shape.head_width, shape.theta, at_least_float32(dtype))
+        self.rope = rope_of(positions, shape.rotary_width, shape.theta, at_least_float32(dtype))
         self.block_length, self.origin = shape.block_length, self.first
         """The first column of the rows from which blocks count."""
         if shape.blocks_from_answer:

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...core.denoiser import Layout
 from ...core.pieces.cache import Plan, SlidingColumns
 from ...core.support.threads import is_small, side_by_side
+from ...core.support.triton_support import use_triton
 from .cuda_graph import ForwardInputs, GraphCache, WindowInputs
 from .kv_cache import KVCache
 from .network import Transformer
@@ -45,7 +46,8 @@ class TransformerSession:
         self.prepared: PreparedPlan | RowParts | None = None
         network.separate_moved_layers()
         on_one_device = {parameter.device for parameter in network.parameters()} == {barred.device}
-        on_one_gpu = on_one_device and _has_graphs(barred.device)
+        asks_host = shape.mixture is not None and not use_triton(network.embed.weight)
+        on_one_gpu = on_one_device and _has_graphs(barred.device) and not asks_host
         self.in_parts = on_one_device and barred.device.type == "cpu"
         """Whether rows of different width are computed in parts."""
         self.threads = torch.get_num_threads()

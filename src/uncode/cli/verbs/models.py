@@ -52,12 +52,12 @@ def command(as_json: Json = False) -> None:
 
 @cache
 def _memory(shape: Shape) -> dict[str, int]:
-    """Bytes of the weights in bfloat16, and in each format of `--weights`."""
+    """Bytes of the weights in bfloat16, and in each format of `--weights`, which experts have not."""
     import torch
 
     from ...backbones.transformer.network import bytes_of
 
-    formats: tuple[str | None, ...] = (None, *WEIGHTS)
+    formats: tuple[str | None, ...] = (None, *(WEIGHTS if shape.mixture is None else ()))
     return {name or "bfloat16": bytes_of(shape, torch.bfloat16, name) for name in formats}
 
 
@@ -71,6 +71,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "chat": release.chat,
             "licence": release.licence,
             "parameters": release.shape.parameters,
+            "active_parameters": release.shape.active_parameters,
             "layers": release.shape.layers,
             "width": release.shape.width,
             "heads": release.shape.heads,
@@ -95,13 +96,17 @@ def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, An
     shape = dialect.releases[0].shape
     blocks = f"blocks of {shape.block_length}, " if shape.block_length else ""
     sizes = {name: f"{size / 1e9:.1f}" for name, size in entries[0]["memory"].items()}
+    active = "" if shape.mixture is None else f", {shape.active_parameters / 1e9:.1f} B of a token"
+    packed = "experts cannot be packed"
+    if shape.mixture is None:
+        packed = f"{sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4"
     console.print(
-        f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
+        f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters{active}, {shape.layers} layers "
         f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}"
     )
     about = (
         f"{blocks}vocabulary {shape.vocab}, mask {dialect.ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}",
-        f"{sizes['bfloat16']} GB in bfloat16; {sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4",
+        f"{sizes['bfloat16']} GB in bfloat16; {packed}",
         f"checked: {dialect.checked}",
     )
     for line in about:

@@ -104,8 +104,8 @@ def _launch_add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float, out: 
 @triton.jit(do_not_specialize=["period", "length"])
 def _apply_rope(
     x, row_stride, cos, sin, period, keys, values, columns, length, batch_stride, head_stride, q_norm, k_norm, eps,
-    HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, HEADS_EACH: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
-    CACHED: tl.constexpr, BY_ROW: tl.constexpr, NORMED: tl.constexpr,
+    HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, HEADS_EACH: tl.constexpr, HALF: tl.constexpr, TURNS: tl.constexpr,
+    LANES: tl.constexpr, CACHED: tl.constexpr, BY_ROW: tl.constexpr, NORMED: tl.constexpr,
 ):  # fmt: skip
     """Some heads of one token: queries rotated in place, keys too, or keys and values written to the KV cache. With
     NORMED, the RMSNorm of a query's or key's head comes first.
@@ -114,17 +114,20 @@ def _apply_rope(
     """
     row = tl.program_id(0).to(tl.int64)
     head, lane = tl.program_id(1) * HEADS_EACH + tl.arange(0, HEADS_EACH)[:, None], tl.arange(0, LANES)[None]
-    inside = lane < HALF
-    angle = (row % period) * HALF + lane
-    c, s = tl.load(cos + angle, mask=inside, other=0.0), tl.load(sin + angle, mask=inside, other=0.0)
-    at, exists = x + row * row_stride + head * (2 * HALF) + lane, inside & (head < HEADS + 2 * KEY_HEADS)
-    a, b = tl.load(at, mask=exists, other=0.0), tl.load(at + HALF, mask=exists, other=0.0)
+    inside, turns = lane < HALF, lane < TURNS
+    first, second = lane, lane + HALF
+    if TURNS < HALF:  # the pairs behind those that turn are any two numbers of the rest
+        first, second = tl.where(turns, lane, lane + TURNS), tl.where(turns, lane + TURNS, lane + HALF)
+    angle = (row % period) * TURNS + lane
+    c, s = tl.load(cos + angle, mask=turns, other=1.0), tl.load(sin + angle, mask=turns, other=0.0)
+    at, exists = x + row * row_stride + head * (2 * HALF), inside & (head < HEADS + 2 * KEY_HEADS)
+    a, b = tl.load(at + first, mask=exists, other=0.0), tl.load(at + second, mask=exists, other=0.0)
     wide_a, wide_b = a.to(tl.float32), b.to(tl.float32)
     if NORMED:
         share = tl.rsqrt((tl.sum(wide_a * wide_a, 1) + tl.sum(wide_b * wide_b, 1)) / (2 * HALF) + eps)[:, None]
         is_query, reads = head < HEADS, inside & (head < HEADS + KEY_HEADS)
-        q_a, q_b = tl.load(q_norm + lane, mask=inside, other=0.0), tl.load(q_norm + HALF + lane, mask=inside, other=0.0)
-        k_a, k_b = tl.load(k_norm + lane, mask=inside, other=0.0), tl.load(k_norm + HALF + lane, mask=inside, other=0.0)
+        q_a, q_b = tl.load(q_norm + first, mask=inside, other=0.0), tl.load(q_norm + second, mask=inside, other=0.0)
+        k_a, k_b = tl.load(k_norm + first, mask=inside, other=0.0), tl.load(k_norm + second, mask=inside, other=0.0)
         scale_a, scale_b = tl.where(is_query, q_a, k_a).to(tl.float32), tl.where(is_query, q_b, k_b).to(tl.float32)
         normed_a = ((wide_a * share).to(a.dtype).to(tl.float32) * scale_a).to(a.dtype).to(tl.float32)
         normed_b = ((wide_b * share).to(a.dtype).to(tl.float32) * scale_b).to(a.dtype).to(tl.float32)
@@ -132,18 +135,18 @@ def _apply_rope(
     rotated_a = (wide_a * c - wide_b * s).to(a.dtype)
     rotated_b = (wide_b * c + wide_a * s).to(b.dtype)
     in_place = inside & (head < (HEADS if CACHED else HEADS + KEY_HEADS))
-    tl.store(at, rotated_a, mask=in_place)
-    tl.store(at + HALF, rotated_b, mask=in_place)
+    tl.store(at + first, rotated_a, mask=in_place)
+    tl.store(at + second, rotated_b, mask=in_place)
     if CACHED:
         column = tl.load(columns + (row if BY_ROW else row % length))
-        to = (row // length) * batch_stride + column * (2 * HALF) + lane
+        to = (row // length) * batch_stride + column * (2 * HALF)
         key, value = keys + to + (head - HEADS) * head_stride, values + to + (head - HEADS - KEY_HEADS) * head_stride
         is_key = inside & (head >= HEADS) & (head < HEADS + KEY_HEADS)
         is_value = exists & (head >= HEADS + KEY_HEADS)
-        tl.store(key, rotated_a, mask=is_key)
-        tl.store(key + HALF, rotated_b, mask=is_key)
-        tl.store(value, a, mask=is_value)
-        tl.store(value + HALF, b, mask=is_value)
+        tl.store(key + first, rotated_a, mask=is_key)
+        tl.store(key + second, rotated_b, mask=is_key)
+        tl.store(value + first, a, mask=is_value)
+        tl.store(value + second, b, mask=is_value)
 
 
 def rope_and_cache(
@@ -162,7 +165,7 @@ def rope_and_cache(
     cos, sin = rope
     keys, values = (x, x) if cache is None else cache.allocated(x)
     columns = x if cache is None else cache.columns.to(x.device)
-    half = cos.shape[-1]
+    turns, half = cos.shape[-1], x.shape[-1] // (heads + 2 * key_heads) // 2
     q_norm, k_norm, eps = (x, x, 0.0) if norm is None else norm
     touched = heads + (1 if cache is None else 2) * key_heads
     grid = (x.shape[0] * x.shape[1], triton.cdiv(touched, HEADS_PER_PROGRAM))
@@ -170,8 +173,9 @@ def rope_and_cache(
         _apply_rope[grid](
             x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, columns, x.shape[1],
             keys.stride(0), keys.stride(1), q_norm, k_norm, eps, HEADS=heads, KEY_HEADS=key_heads,
-            HEADS_EACH=HEADS_PER_PROGRAM, HALF=half, LANES=triton.next_power_of_2(half), CACHED=cache is not None,
-            BY_ROW=columns.dim() == 2, NORMED=norm is not None, num_warps=4, enable_fp_fusion=False,
+            HEADS_EACH=HEADS_PER_PROGRAM, HALF=half, TURNS=turns, LANES=triton.next_power_of_2(half),
+            CACHED=cache is not None, BY_ROW=columns.dim() == 2, NORMED=norm is not None, num_warps=4,
+            enable_fp_fusion=False,
         )  # fmt: skip
 
 
