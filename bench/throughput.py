@@ -118,7 +118,7 @@ def measured(
             compared = dict.fromkeys("dual" if cache.startswith("window") else cache for cache in caches)
             theirs = {cache: published_rates(other, cache, quotas) for cache in compared}
             del other
-        yield from of_network(denoiser(made), weights, caches, batches, quotas, prior, theirs)
+        yield from of_network(denoiser(made), weights, caches, batches, quotas, theirs, prior)
         del made
         gc.collect()
         torch.cuda.empty_cache()
@@ -130,8 +130,8 @@ def of_network(
     caches: Sequence[str],
     batches: Sequence[int],
     quotas: Sequence[int],
-    prior: float,
     theirs: dict[str, Rates],
+    prior: float = workload.PRIOR,
 ) -> Iterator[Row]:
     for batch, cache in itertools.product(batches, caches):
         if batch > 1 and cache == "none":
