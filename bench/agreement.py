@@ -28,7 +28,8 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.transformer.linear import Matrix
-from uncode.backbones.transformer.network import RMSNorm, Shape, Transformer
+from uncode.backbones.transformer.network import RMSNorm, Transformer
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import DelimitedBlocks
 from uncode.core.pieces.policy import Sampler

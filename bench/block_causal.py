@@ -36,8 +36,9 @@ from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.dialects.sdar import SDAR
 from uncode.backbones.transformer import session
 from uncode.backbones.transformer.experts import Experts, choose
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
 from uncode.backbones.transformer.pointwise import at_least_float32
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.cache import BlockCache

@@ -29,7 +29,7 @@ from published import Published, published
 from workload import CACHES, WEIGHTS, between, canvas, denoiser, median_ms, network, prompts
 
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.transformer.network import Shape
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.belief import Belief
 from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.policy import Policy, Sampler

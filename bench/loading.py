@@ -27,7 +27,8 @@ from safetensors.torch import load_file, save_file
 import uncode
 from uncode.backbones.dialects.llada import LLADA, config_of
 from uncode.backbones.loading.load import expected
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
+from uncode.backbones.transformer.shape import Shape
 
 LLADA_8B = LLADA.releases[0].shape
 SIZES = {"1gb": replace(LLADA_8B, width=1024, layers=20, heads=8, key_heads=8, hidden=4096), "8b": LLADA_8B}

@@ -16,7 +16,8 @@ from torch.nn import functional
 
 from uncode.backbones.transformer.network import Layer as OurLayer
 from uncode.backbones.transformer.network import RMSNorm as OurNorm
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
+from uncode.backbones.transformer.shape import Shape
 
 Pair = tuple[Tensor, Tensor]
 """Keys and values of a layer, without RoPE."""

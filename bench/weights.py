@@ -30,8 +30,9 @@ import uncode
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.loading.device import DTYPES, usual_device
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
 from uncode.backbones.transformer.quantized import FORMATS
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.belief import log_probabilities
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.suite.families import FAMILIES

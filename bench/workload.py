@@ -13,7 +13,8 @@ import torch
 
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer.network import Shape, Transformer, dtype_of
+from uncode.backbones.transformer.network import Transformer, dtype_of
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import Blocks, SlidingWindow
 from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache, WindowCache

@@ -203,6 +203,43 @@ def fast_dllm_v2_config(number: int) -> Config:
     }
 
 
+def nemotron_config(number: int) -> Config:
+    rope = {
+        "rope_type": "yarn",
+        "rope_theta": LLAMA_SHAPES[number][7],
+        "factor": [16.0, 4.0, 8.0, 16.0, 2.0][number],
+        "original_max_position_embeddings": [64, 128, 256, 4096, 16384][number],
+        "beta_fast": [32.0, 8.0, 32.0, 32.0, 4.0][number],
+        "beta_slow": 1.0,
+        "mscale": 1.0,
+        "mscale_all_dim": 1.0,
+        "llama_4_scaling_beta": 0.1,
+    }
+    return llama_config(number) | {
+        "architectures": ["NemotronLabsDiffusionModel"],
+        "model_type": "nemotron_labs_diffusion",
+        "block_size": BLOCK_LENGTHS[number],
+        "dlm_paradigm": "bidirectional",
+        "rope_parameters": rope,
+        "rope_scaling": None,
+        "tie_word_embeddings": False,
+    }
+
+
+def nemotron_weights(config: Config, seed: int) -> dict[str, Tensor]:
+    def published(name: str) -> str:
+        return name.replace("model.", "encoder.", 1).replace("lm_head", "diffusion_head")
+
+    return {published(name): weight for name, weight in llama_weights(config, seed).items()}
+
+
+def coda_config(number: int) -> Config:
+    """CoDA's head is never tied, and its heads together are as wide as the network."""
+    made = llama_config(number, has_head_dim=False)
+    made |= {"architectures": ["CoDALanguageModel"], "model_type": "CoDA", "tie_word_embeddings": False}
+    return made | {"head_dim": made["hidden_size"] // made["num_attention_heads"]}
+
+
 def a2d_config(number: int) -> Config:
     return llama_config(number) | {"architectures": ["A2DQwen3LMHeadModel"], "model_type": "a2d-qwen3"}
 
@@ -406,8 +443,10 @@ DIALECTS = {
     "stable_diffcoder": (stable_diffcoder_config, llama_weights),
     "sdar": (sdar_config, partial(llama_weights, has_norm=True)),
     "dream_reasoner": (dream_reasoner_config, partial(llama_weights, has_norm=True)),
+    "coda": (coda_config, partial(llama_weights, has_norm=True)),
     "a2d": (a2d_config, partial(llama_weights, has_norm=True)),
     "a2d_bd3lm": (a2d_bd3lm_config, partial(llama_weights, has_norm=True)),
+    "nemotron": (nemotron_config, nemotron_weights),
     "fast_dllm_v2": (fast_dllm_v2_config, partial(llama_weights, has_bias=True)),
     "llada_moe": (llada_moe_config, llada_moe_weights),
     "llada2": (llada2_config, llada2_weights),

@@ -6,7 +6,14 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks, OverlappingBlocks, SlidingWindow
+from uncode.core.pieces.blocks import (
+    Blocks,
+    DelimitedBlocks,
+    GrowingBlocks,
+    OverlappingBlocks,
+    SeededBlocks,
+    SlidingWindow,
+)
 from uncode.core.pieces.branches import LeastUncertainNext, Lookahead
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.piece import Piece
@@ -128,6 +135,7 @@ BLOCKS = [
     Blocks(),
     Blocks(count=3),
     Blocks(length=5),
+    SeededBlocks(3, 6),
     GrowingBlocks(length=4),
     DelimitedBlocks((2, 5, 9, 14, 20), 0.2, 3),
     SlidingWindow(4),

@@ -32,9 +32,10 @@ from uncode.backbones.transformer.kernels import (
 from uncode.backbones.transformer.kernels.linear_triton import Tile
 from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.mixture import Mixture
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
 from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession
+from uncode.backbones.transformer.shape import Shape
 from uncode.core import belief_triton
 from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
@@ -164,14 +165,13 @@ def few_rows(dtype: torch.dtype) -> None:
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
     seen[0, ..., :16], seen[..., -1] = False, True  # a whole split of the keys is not seen
     by_query = seen & (torch.arange(5)[:, None] * 8 + 8 > torch.arange(40)) | (torch.arange(40) == 17)
-    for block_q, block_kv, ctas in (
-        (64, 16, 8),
+    splits = [
         (64, 16, 128),  # not more splits than blocks of keys
         (64, 64, 1),
-        (64, 64, 128),
-        (2, 16, 1),
         (2, 16, 64),
-    ):
+        *([(64, 16, 8), (64, 64, 128), (2, 16, 1)] if SOAK else []),
+    ]
+    for block_q, block_kv, ctas in splits:
         attention_triton.BLOCK_Q, attention_triton.MIN_CTAS = block_q, ctas
         attention_triton.BLOCK_KV = attention_triton.BLOCK_KV_MANY = block_kv
         apart, together = draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)
@@ -310,7 +310,7 @@ if __name__ == "__main__":
     torch.set_grad_enabled(False)
     belief()
     not_a_number()
-    for kind in FUSED:
+    for kind in FUSED if SOAK else FUSED[:2]:
         layers(kind)
     few_rows(torch.float32)
     if SOAK:

@@ -24,7 +24,7 @@ import torch
 import typer
 
 from uncode.backbones.transformer.mixture import Mixture
-from uncode.backbones.transformer.network import Shape
+from uncode.backbones.transformer.shape import Shape
 from uncode.cli.app import app
 from uncode.evals.suite.families import FAMILIES
 from uncode.samplers.presets import PRESETS
@@ -116,6 +116,15 @@ def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, gpu: ModuleTyp
     assert len(figures(bench, "steps", printed)) >= 4 + len(found["table"])
     found["table"][0]["step"] = 99.0 * found["table"][0]["floor"]
     assert "none at batch 1: a step takes 99.00 times its floor, not 1.2" in gpu.missed(found)
+
+
+def test_rollouts_are_measured(bench: Bench, run: Run) -> None:
+    words = ("--family", "mini_sudoku", "--prompts", "2", "--n", "2", "--updated", "2")
+    printed = run(bench("rollouts"), *words)
+    assert printed.startswith("2 prompts x 2 samples of tiny (float32, cpu)\n")
+    apart = re.search(r"canvases, largest difference (\S+)", printed)
+    assert apart is not None and float(apart[1]) < 1e-4
+    assert re.search(r"^gradient +[\d.]+ s   of 2 samples, 2 at a time$", printed, re.M)
 
 
 def test_throughput(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
@@ -362,7 +371,9 @@ def test_serve_engine(bench: Bench, run: Run) -> None:
     assert figures(bench, "engine", printed)
 
 
+@pytest.mark.slow
 def test_serve_load(bench: Bench, run: Run) -> None:
+    """Beside it, `make test` runs the parts of bench/serve.py that need no server."""
     pytest.importorskip("httpx")
     load = bench("serve_load", LONG=2, SHORT=4, LENGTHS=(4, 8), MIN_MEAN_BATCH=0.0, MIN_SPEEDUP=0.0)
     bench("serve_load", decode_all_alone=lambda cases: [load.decode_alone(case) for case in cases])

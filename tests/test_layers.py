@@ -103,10 +103,10 @@ def test_importing_uncode_is_light() -> None:
 def test_the_public_names() -> None:
     assert uncode.__all__ == sorted(uncode.__all__)
     assert uncode.__all__ == [
-        "Canvas", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Sampler", "Stalled", "Step",
-        "Trace", "UncodeError",
+        "Canvas", "Decider", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Rollout", "Sampler", "Stalled",
+        "Step", "Trace", "UncodeError",
         "__version__", "canvas_from_texts", "choose_threshold", "decode", "generate", "interventions", "legacy", "load",
-        "log_likelihood", "presets", "steps", "two_orders", "wrap",
+        "log_likelihood", "presets", "rollout", "steps", "two_orders", "wrap",
     ]  # fmt: skip
     assert all(hasattr(uncode, name) for name in uncode.__all__)
     modules = {module.name for module in pkgutil.iter_modules(uncode.__path__)}

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
+import yaml
+
+import uncode
 
 ROOT = Path(__file__).parents[1]
 
@@ -39,3 +43,29 @@ def test_the_package_names_no_address_that_nobody_has_made(wheel: zipfile.ZipFil
         "Project-URL: Paper, https://github.com/NEUIR/Uncode"
     ]
     assert page == (ROOT / "README.md").read_text() and "pip install uncode" not in page
+
+
+def test_the_citation_and_the_readme_name_the_version() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text())
+    assert citation["version"] == uncode.__version__ and citation["license"] == "MIT"
+    assert citation["references"][0]["title"] == "Empirical Analysis of Decoding Biases in Masked Diffusion Models"
+    assert f"**Status.** {uncode.__version__.rpartition('.')[0]}," in (ROOT / "README.md").read_text()
+
+
+def test_the_workflow_runs_what_a_person_can_run() -> None:
+    """Every step is a target of the Makefile, on every Python that the package names."""
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    steps = [step["run"] for job in workflow["jobs"].values() for step in job["steps"] if "run" in step]
+    targets = set(re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M))
+    made = {target for step in steps for target in re.findall(r"^make ([\w-]+)", step)}
+    assert {"check", "test", "site", "release-check"} == made <= targets
+    pythons = workflow["jobs"]["test"]["strategy"]["matrix"]["python"]
+    named = re.findall(r"Python :: (3\.\d+)", (ROOT / "pyproject.toml").read_text())
+    assert pythons == named
+
+
+def test_templates_and_hooks_can_be_read() -> None:
+    for file in [*(ROOT / ".github").rglob("*.yml"), ROOT / ".pre-commit-config.yaml"]:
+        assert yaml.safe_load(file.read_text()), file
+    hooks = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text())["repos"][0]["hooks"]
+    assert {"ruff-check", "ruff-format", "mypy"} <= {hook["id"] for hook in hooks}

@@ -19,19 +19,24 @@ if TYPE_CHECKING:
     from .core.stepper.advance import Step
     from .core.trace.trace import Trace
     from .frequency import FrequencyTable
+    from .generation.decider import Decider
     from .generation.decoding import decode, steps
     from .generation.generate import canvas_from_texts, generate
     from .generation.likelihood import log_likelihood
     from .generation.order_choice import two_orders
     from .generation.threshold import choose_threshold
+    from .rollouts.rollout import Rollout
+    from .rollouts.run import rollout
     from .samplers import interventions, legacy, presets
 
 __all__ = [
     "Canvas",
+    "Decider",
     "FrequencyTable",
     "FunctionDenoiser",
     "Guided",
     "Policy",
+    "Rollout",
     "Sampler",
     "Stalled",
     "Step",
@@ -47,6 +52,7 @@ __all__ = [
     "load",
     "log_likelihood",
     "presets",
+    "rollout",
     "steps",
     "two_orders",
     "wrap",
@@ -54,10 +60,12 @@ __all__ = [
 
 _MODULE_OF = {
     "Canvas": "core.canvas",
+    "Decider": "generation.decider",
     "FrequencyTable": "frequency",
     "FunctionDenoiser": "backbones.function",
     "Guided": "backbones.guidance",
     "Policy": "core.pieces.policy",
+    "Rollout": "rollouts.rollout",
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.advance",
     "Trace": "core.trace.trace",
@@ -70,6 +78,7 @@ _MODULE_OF = {
     "load": "backbones.loading.load",
     "log_likelihood": "generation.likelihood",
     "presets": "samplers.presets",
+    "rollout": "rollouts.run",
     "steps": "generation.decoding",
     "two_orders": "generation.order_choice",
     "wrap": "backbones.loading.load",

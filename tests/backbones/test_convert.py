@@ -6,9 +6,13 @@ import json
 import os
 import pickle
 import re
+import socket
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +23,9 @@ from torch import Tensor
 import uncode
 from tests.checkpoints import checkpoint, llada_config
 from tests.cli.running import run
+from tests.forked import Forked
 from uncode import UncodeError
+from uncode.backbones.loading import unpickle
 from uncode.backbones.loading.convert import convert
 
 
@@ -42,12 +48,35 @@ def pickled(path: Path, shards: int = 1, zipped: bool = True, **changes: Any) ->
     return folder, weights
 
 
+@pytest.fixture
+def forked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process that reads a pickle is a fork of this one: it imports nothing again, and gives up its rights too."""
+
+    def run_module(command: list[str], **_: Any) -> subprocess.CompletedProcess[bytes]:
+        def act() -> None:
+            sys.argv = command[3:]
+            unpickle.main()
+
+        assert command[1:4] == ["-P", "-m", unpickle.__name__]
+        with Forked(act) as process:
+            out, err = process.communicate()
+        return subprocess.CompletedProcess(command, process.wait(), out.encode(), err.encode())
+
+    plain = SimpleNamespace(run=run_module, DEVNULL=subprocess.DEVNULL)
+    monkeypatch.setattr(sys.modules[convert.__module__], "subprocess", plain)
+
+
 def same(one: Tensor, other: Tensor) -> bool:
     return one.dtype == other.dtype and torch.equal(one, other)
 
 
-@pytest.mark.parametrize(("shards", "zipped"), [(1, True), (1, False), (3, True)])
-def test_the_refusal_names_the_command_and_the_result_loads(tmp_path: Path, shards: int, zipped: bool) -> None:
+@pytest.mark.parametrize(("shards", "zipped", "apart"), [(1, True, True), (1, False, False), (3, True, False)])
+def test_the_refusal_names_the_command_and_the_result_loads(
+    tmp_path: Path, shards: int, zipped: bool, apart: bool, request: pytest.FixtureRequest
+) -> None:
+    """Once with the process as it is, which imports torch for two seconds."""
+    if not apart:
+        request.getfixturevalue("forked")
     folder, weights = pickled(tmp_path / "model", shards, zipped)
     with pytest.raises(UncodeError, match="run `uncode convert ") as refused:
         uncode.load(folder)
@@ -65,6 +94,7 @@ def test_the_refusal_names_the_command_and_the_result_loads(tmp_path: Path, shar
         assert set(index["weight_map"].values()) == {f"model-0000{n}-of-00003.safetensors" for n in (1, 2, 3)}
 
 
+@pytest.mark.usefixtures("forked")
 def test_types_and_layouts_stay(tmp_path: Path) -> None:
     whole = torch.arange(24.0).reshape(4, 6)
     odd = {
@@ -86,6 +116,7 @@ def test_types_and_layouts_stay(tmp_path: Path) -> None:
     assert not list(folder.glob("*.safetensors"))
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("tying", [True, False])
 def test_a_tensor_with_two_names_is_written_once_if_the_weights_are_tied(tmp_path: Path, tying: bool) -> None:
     shared = torch.randn(llada_config(0)["vocab_size"], llada_config(0)["d_model"])
@@ -105,6 +136,7 @@ class Evil:
         return os.system, (f"touch {self.mark}",)
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize("kind", ["zipped", "old", "plain"])
 def test_a_pickle_that_calls_something_is_refused_and_calls_nothing(tmp_path: Path, kind: str) -> None:
     folder, _ = pickled(tmp_path / "model")
@@ -122,29 +154,27 @@ def test_a_pickle_that_calls_something_is_refused_and_calls_nothing(tmp_path: Pa
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the filter of system calls is Linux's")
 def test_the_process_could_do_nothing_even_if_a_pickle_were_run(tmp_path: Path) -> None:
-    script = """
-import os, socket, sys
-from uncode.backbones.loading.unpickle import give_up_rights
-give_up_rights(0)
-for act in (
-    lambda: open(sys.argv[1], "w"), lambda: os.mkdir(sys.argv[1]), lambda: os.unlink(sys.argv[2]), os.fork,
-    lambda: os.rename(sys.argv[2], sys.argv[1]), lambda: os.execv("/bin/true", ["true"]), socket.socket,
-    lambda: os.kill(os.getppid(), 0), lambda: bytearray(1 << 40),
-):
-    try:
-        act()
-        print("done", act)
-    except (OSError, MemoryError):
-        pass
-print("end")
-"""
-    kept = tmp_path / "kept"
+    new, kept = tmp_path / "new", tmp_path / "kept"
     kept.write_text("kept")
-    command = [sys.executable, "-c", script, str(tmp_path / "new"), str(kept)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "end\n" and list(tmp_path.iterdir()) == [kept]
+    acts: list[Callable[[], object]] = [
+        lambda: new.open("w"), new.mkdir, kept.unlink, os.fork, lambda: kept.rename(new),
+        lambda: os.execv("/bin/true", ["true"]), socket.socket, lambda: os.kill(os.getppid(), 0),
+        lambda: bytearray(1 << 40),
+    ]  # fmt: skip
+
+    def script() -> None:
+        unpickle.give_up_rights(0)
+        for number, act in enumerate(acts):
+            with suppress(OSError, MemoryError):
+                act()
+                print("done", number)
+        print("end")
+
+    with Forked(script) as process:
+        assert process.communicate() == ("end\n", "") and list(tmp_path.iterdir()) == [kept]
 
 
+@pytest.mark.usefixtures("forked")
 @pytest.mark.parametrize(
     ("change", "message"),
     [

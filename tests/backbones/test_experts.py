@@ -16,7 +16,6 @@ from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.loading import checkpoint as checkpoints
 from uncode.backbones.transformer.experts import choose
 from uncode.backbones.transformer.mixture import Mixture
-from uncode.backbones.transformer.network import bytes_of
 from uncode.testing import check_denoiser
 
 Weights = dict[str, Tensor]
@@ -131,7 +130,7 @@ def test_experts_are_not_packed(dialect: str, tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match=r"^experts cannot be packed: load this model without `weights=`\.$"):
         uncode.load(folder, device="cpu", weights="int8")
     network: Any = uncode.load(folder, device="cpu").network
-    assert bytes_of(network.shape, torch.float32) == sum(p.nbytes for p in network.parameters())
+    assert network.shape.weight_bytes(4) == sum(p.nbytes for p in network.parameters())
 
 
 def test_settings_that_are_not_published(tmp_path: Path) -> None:

@@ -21,7 +21,8 @@ from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.dialects.sdar import SDAR
 from uncode.backbones.transformer import attention, cuda_graph, experts, linear, pointwise, quantized
 from uncode.backbones.transformer.mixture import Mixture
-from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.network import Transformer
+from uncode.backbones.transformer.shape import Shape
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import SlidingWindow
 from uncode.core.pieces.cache import BlockCache, PrefixCache, WindowCache

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -31,12 +32,14 @@ from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones import denoiser as denoisers
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
+from uncode.backbones.dialects.registry import named_dialect
 from uncode.backbones.loading import memory
-from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
+from uncode.backbones.loading.checkpoint import read_headers, usual_dtype
 from uncode.backbones.loading.device import DTYPES
+from uncode.backbones.loading.folder import INDEX
 from uncode.backbones.loading.load import expected
 from uncode.backbones.loading.memory import ModelSize
-from uncode.backbones.transformer.network import Transformer, bytes_of
+from uncode.backbones.transformer.network import Transformer
 from uncode.models.names import check_name
 
 
@@ -269,6 +272,38 @@ def test_a_broken_folder_is_one_clear_error(tmp_path: Path, fault: str, monkeypa
     assert "\n" not in str(caught.value) and not allocated
 
 
+@pytest.mark.parametrize("fault", ["renamed", "missing", "surplus", "another shape", "not tied", "no head"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_weights_that_do_not_fit_are_listed(dialect: str, fault: str, tmp_path: Path) -> None:
+    config_of, weights_of = DIALECTS[dialect]
+    config = config_of(0)
+    family = named_dialect(config, tmp_path)
+    assert family is not None
+    tied = config | {"weight_tying" if dialect == "llada" else "tie_word_embeddings": True}
+    head, norm = family.published("head.weight"), family.published("norm.weight")
+    weights = weights_of(config, 0)
+    product = next(name for name in weights if name.endswith("up_proj.weight"))
+    if fault == "renamed":
+        weights["odd"] = weights.pop(product)
+        sentence = f"missing: {product}; unexpected: odd"
+    elif fault == "missing":
+        del weights[norm]
+        sentence = f"missing: {norm}"
+    elif fault == "surplus":
+        weights["more"] = torch.ones(2)
+        sentence = "unexpected: more"
+    elif fault == "another shape":
+        weights[norm] = torch.ones(3)
+        sentence = f"of another shape: {norm} [3] instead of [32]"
+    elif fault == "not tied":
+        config, sentence = tied, f"unexpected: {head}"
+    else:
+        del weights[head]
+        sentence = f"missing: {head}"
+    with pytest.raises(UncodeError, match=f"do not fit its configuration; {re.escape(sentence)}"):
+        uncode.load(save(tmp_path, config, weights), device="cpu")
+
+
 def test_long_lists_are_cut(tmp_path: Path) -> None:
     folder = save(tmp_path, llada_config(0) | {"n_layers": 9}, llada_weights(llada_config(0), 0))
     with pytest.raises(UncodeError, match="and 43 more"):
@@ -343,7 +378,7 @@ def test_loading_streams(tmp_path: Path) -> None:
     for dtype, weights in (("bfloat16", None), ("float32", None), ("bfloat16", "fp8"), ("bfloat16", "int4")):
         words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype, weights or ""]
         grown = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
-        model = bytes_of(LLADA.shape(BIG), DTYPES[dtype], weights)
+        model = LLADA.shape(BIG).weight_bytes(DTYPES[dtype].itemsize, weights)
         assert grown >= model  # it really is in memory, not on the disk
         assert grown - model <= 1.1 * largest, f"{dtype}, {weights}: {(grown - model) / 1e6:.0f} MB beyond the model"
 

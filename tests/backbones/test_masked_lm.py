@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -191,54 +192,61 @@ def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-class StrangeConfig(hf.PreTrainedConfig):
-    """Of a model that transformers does not know."""
+@cache
+def strange() -> tuple[Any, Any]:
+    """The config and the class of a model. The bases import for seconds, so they are made where a test needs them."""
 
-    model_type = "strange"
+    class StrangeConfig(hf.PreTrainedConfig):
+        """Of a model that transformers does not know."""
 
+        model_type = "strange"
 
-class StrangeForMaskedLM(hf.PreTrainedModel):
-    """BERT under another name, as a model with code of its own is once the user has loaded it."""
+    class StrangeForMaskedLM(hf.PreTrainedModel):
+        """BERT under another name, as a model with code of its own is once the user has loaded it."""
 
-    config_class = StrangeConfig
+        config_class = StrangeConfig
 
-    def __init__(self, config: StrangeConfig, causal: bool = False) -> None:
-        super().__init__(config)
-        self.inner = hf.BertForMaskedLM(hf.BertConfig(**SMALL)).eval()
-        self.causal = causal
-        self.post_init()
+        def __init__(self, config: Any, causal: bool = False) -> None:
+            super().__init__(config)
+            self.inner = hf.BertForMaskedLM(hf.BertConfig(**SMALL)).eval()
+            self.causal = causal
+            self.post_init()
 
-    def get_input_embeddings(self) -> Any:
-        return self.inner.get_input_embeddings()
+        def get_input_embeddings(self) -> Any:
+            return self.inner.get_input_embeddings()
 
-    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
-        if not self.causal:
-            return self.inner(input_ids=input_ids, attention_mask=attention_mask)
-        columns = [self.inner(input_ids=input_ids[:, : n + 1]).logits[:, -1] for n in range(input_ids.shape[1])]
-        return SimpleNamespace(logits=torch.stack(columns, 1))
+        def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> Any:
+            if not self.causal:
+                return self.inner(input_ids=input_ids, attention_mask=attention_mask)
+            columns = [self.inner(input_ids=input_ids[:, : n + 1]).logits[:, -1] for n in range(input_ids.shape[1])]
+            return SimpleNamespace(logits=torch.stack(columns, 1))
+
+    return StrangeConfig, StrangeForMaskedLM
 
 
 def test_a_masked_lm_is_known_by_its_class_whatever_its_model_type() -> None:
     torch.manual_seed(0)
-    strange = StrangeForMaskedLM(StrangeConfig())
-    model = wrap(strange, tokenizer())
-    bert = wrap(strange.inner, tokenizer())
+    config, make = strange()
+    made = make(config())
+    model = wrap(made, tokenizer())
+    bert = wrap(made.inner, tokenizer())
     answers = [generate(one, "the cat", sampler=presets.confidence(), length=5) for one in (model, bert)]
     assert answers[0] == answers[1]
     with pytest.raises(UncodeError, match=r"^StrangeForMaskedLM does not see what follows a position"):
-        wrap(StrangeForMaskedLM(StrangeConfig(), causal=True), tokenizer())
+        wrap(make(config(), causal=True), tokenizer())
 
 
 def test_a_type_that_the_caller_registers_is_loaded_from_a_folder(tmp_path: Path) -> None:
-    hf.AutoConfig.register("strange", StrangeConfig, exist_ok=True)
-    hf.AutoModelForMaskedLM.register(StrangeConfig, StrangeForMaskedLM, exist_ok=True)
+    config, make = strange()
+    hf.AutoConfig.register("strange", config, exist_ok=True)
+    hf.AutoModelForMaskedLM.register(config, make, exist_ok=True)
     torch.manual_seed(0)
-    strange = StrangeForMaskedLM(StrangeConfig(vocab_size=VOCAB))
-    strange.save_pretrained(tmp_path)
+    made = make(config(vocab_size=VOCAB))
+    made.save_pretrained(tmp_path)
     tokenizer().save_pretrained(tmp_path)
     loaded, there = (
         generate(one, "the cat", sampler=presets.confidence(), length=5)
-        for one in (uncode.load(tmp_path), wrap(strange, tokenizer()))
+        for one in (uncode.load(tmp_path), wrap(made, tokenizer()))
     )
     assert loaded == there
 

@@ -18,13 +18,14 @@ from torch.nn import functional
 
 import uncode
 from tests.checkpoints import DIALECTS, WITH_EXPERTS, checkpoint, llada_config, llada_weights, save
+from tests.covering import covering
 from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.loading import checkpoint as checkpoints
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.memory import ModelSize
 from uncode.backbones.transformer import kernels as kernels_of
 from uncode.backbones.transformer import quantized
-from uncode.backbones.transformer.network import PROJECTIONS, Shape, Transformer, bytes_of
+from uncode.backbones.transformer.network import PROJECTIONS, Transformer
 from uncode.backbones.transformer.quantized import (
     FORMATS,
     FP8,
@@ -35,6 +36,7 @@ from uncode.backbones.transformer.quantized import (
     QuantizedMatrix,
     quantize_rows,
 )
+from uncode.backbones.transformer.shape import Shape
 from uncode.cli.devices import WEIGHTS
 from uncode.evals.run.models.model import weights_fingerprint
 
@@ -151,8 +153,7 @@ def test_products_are_those_of_the_formula(dtype: torch.dtype) -> None:
 # -- networks ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", PACKED)
+@pytest.mark.parametrize(("dialect", "name"), covering(PACKED, NAMES))
 def test_loading_packed_is_packing_what_was_loaded(tmp_path: Path, dialect: str, name: str) -> None:
     """Bias of Dream's projections included; head, embedding and norms stay as they are."""
     packed, plain = network_of(tmp_path, dialect, weights=name), network_of(tmp_path, dialect)
@@ -171,8 +172,7 @@ def test_loading_packed_is_packing_what_was_loaded(tmp_path: Path, dialect: str,
             assert torch.equal(mine[key], parameter)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", PACKED)
+@pytest.mark.parametrize(("dialect", "name"), covering(PACKED, NAMES))
 def test_joined_projections_are_the_same_network(tmp_path: Path, dialect: str, name: str) -> None:
     network = network_of(tmp_path, dialect, weights=name, dtype="float64")
     joined = logits_of(network)
@@ -207,8 +207,7 @@ def test_copies_and_pickles(tmp_path: Path, name: str) -> None:
         torch.testing.assert_close(logits_of(copy), wanted, atol=1e-4, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("dialect", PACKED)
+@pytest.mark.parametrize(("dialect", "name"), covering(PACKED, NAMES))
 def test_a_row_is_the_same_alone_and_in_a_batch(tmp_path: Path, dialect: str, name: str) -> None:
     model: Any = uncode.load(checkpoint(tmp_path, dialect, 0), device="cpu", weights=name)
     prompts = [[1, 2, 3], [4], [5, 6]]
@@ -308,7 +307,7 @@ def test_the_memory_of_packed_weights_is_known(
     for name in NAMES:
         network = network_of(tmp_path, "dream", weights=name)
         held = sum(tensor.nbytes for tensor in (*network.parameters(), *network.buffers()))
-        assert bytes_of(network.shape, torch.float32, name) == held
+        assert network.shape.weight_bytes(4, name) == held
     shape = Shape(4096, 32, 32, 32, 12288, 126464, theta=5e5, eps=1e-5, context=4096)
     monkeypatch.setattr(memory, "free_bytes", lambda device: 8_000_000_000)
     memory.announce("org/big", ModelSize.of(shape, torch.bfloat16, "int4"), torch.device("cpu"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from tests.checkpoints import dream_config, dream_weights, llada_config, llada_w
 from tests.hub import Repo, files_in, pointing_at, serve
 from uncode import Policy, Sampler, UncodeError, presets
 from uncode.backbones.dialects.registry import DIALECTS
-from uncode.core.pieces.blocks import OverlappingBlocks
-from uncode.core.pieces.score import NegEntropy
-from uncode.core.pieces.select import EntropyThreshold
-from uncode.core.pieces.stop import FromFirstEos
+from uncode.core.pieces.blocks import Blocks, OverlappingBlocks, SeededBlocks
+from uncode.core.pieces.score import Confidence, NegEntropy
+from uncode.core.pieces.select import EntropyThreshold, Threshold
+from uncode.core.pieces.stop import AfterEos, FromFirstEos
 from uncode.models import OWN_SAMPLER, RELEASES, sampler_files
 
 IMAGES = 10
@@ -30,6 +31,11 @@ def d3llm(best: bool) -> Sampler:
 
 def dream(temperature: float, top_p: float = 0.95) -> Sampler:
     return presets.dream(alg="entropy", steps=None, temperature=temperature, top_p=top_p)
+
+
+def dynamic(threshold: float) -> Sampler:
+    made = presets.dynamic(threshold=threshold, temperature=1.0)
+    return replace(made, policy=replace(made.policy, blocks=Blocks(), stop=AfterEos()))
 
 
 OWN = {
@@ -46,6 +52,14 @@ OWN = {
     "llada2": presets.dynamic(threshold=0.95, block_length=32),
     "llada2.1": presets.edit(threshold=0.7, edit_threshold=0.5, rounds=16, block_length=32),
     "mmada": presets.llada(steps=None, block_length=128, temperature=1.0),
+    "sdar": dynamic(0.85),
+    "trado": dynamic(0.9),
+    "in-blocks": presets.confidence().stopping(AfterEos()),
+    "fast-dllm-v2": Sampler(
+        Policy(Confidence(), Threshold(0.9), SeededBlocks(8, 32), stop=AfterEos()), name="fast_dllm_v2"
+    ),
+    "nemotron": Sampler(Policy(Confidence(), Threshold(0.9), SeededBlocks(32, 32), stop=AfterEos()), name="nemotron"),
+    "coda": dream(0.1, 0.9),
 }
 
 
@@ -61,8 +75,8 @@ def test_releases_have_sampler_files_of_their_own() -> None:
 def test_every_release_says_what_was_checked() -> None:
     for dialect in DIALECTS:
         for release in dialect.releases:
-            assert dialect.checked and release.licence
-            assert bool(release.checked) == bool(release.sampler) == (RELEASES[release.name] is not None)
+            assert dialect.checked and release.licence and release.checked
+            assert bool(release.sampler) == (RELEASES[release.name] is not None)
             assert not release.sampler or "(" in release.sampler
 
 

@@ -12,6 +12,7 @@ import torch
 
 import uncode
 from tests.checkpoints import DIALECTS, checkpoint, like_the_toy, tokens
+from tests.covering import covering
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, FrequencyTable, Guided, UncodeError, decode, log_likelihood, presets
 from uncode.backbones.transformer.session import TransformerSession
@@ -100,8 +101,7 @@ def test_keys_are_written_in_place_and_only_with_a_cache_policy() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # a CPU without units for it
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize(("dialect", "dtype"), covering(DIALECTS, ("float32", "bfloat16", "float16")))
 def test_every_dtype_decodes(tmp_path: object, dialect: str, dtype: str) -> None:
     model = uncode.load(checkpoint(tmp_path, dialect, 1), dtype=dtype)  # type: ignore[arg-type]
     canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=[12, 9], mask_id=model.mask_id)
@@ -117,8 +117,7 @@ def test_every_dtype_decodes(tmp_path: object, dialect: str, dtype: str) -> None
 # -- guidance and likelihood ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize(("dialect", "cache"), covering(DIALECTS, ("none", "prefix", "dual")))
 def test_guidance_of_scale_0_is_the_model(dialect: str, cache: str) -> None:
     model = like_the_toy(dialect, 3)
     canvas = Canvas.after_prompt([[1, 2, 3], [4], [5, 6]], length=[12, 9, 10], mask_id=MASK)
@@ -209,7 +208,8 @@ def test_the_exact_likelihood_is_the_mean_over_all_orders(dialect: str) -> None:
     for order in orders:
         ids = torch.tensor([[*PROMPT, *[MASK] * 4]])
         for place in order:
-            plan = Plan(every, every, store=nothing, reuse=nothing)
+            first, size = origin + blocks[place] * (model.block_length or 7), model.block_length or 7
+            plan = Plan(every, every, store=nothing, reuse=nothing, block=spans((first, first + size)))
             logits = model.open(1, 7).logits(ids, prompt_alone, plan)
             total += float(logits[0, 3 + place].log_softmax(-1)[ANSWER[place]])
             ids[0, 3 + place] = ANSWER[place]

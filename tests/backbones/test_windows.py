@@ -12,6 +12,7 @@ from torch import Tensor
 
 from tests.backbones.test_cuda_graph import Again, captured
 from tests.checkpoints import like_the_toy
+from tests.covering import covering
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer.cuda_graph import WindowInputs
 from uncode.core.canvas import Canvas
@@ -77,13 +78,12 @@ def agree(wanted: Trace, found: Trace) -> None:
     torch.testing.assert_close(wanted.logp, found.logp, rtol=0, atol=1e-8, equal_nan=True)
 
 
-@pytest.mark.parametrize("dialect", ["llada", "dream"])
-@pytest.mark.parametrize("blocks", WINDOWS, ids=str)
-@pytest.mark.parametrize(("cache", "is_async"), [(NEVER, True), (CACHES[1], True), (CACHES[2], False)], ids=str)
+@pytest.mark.parametrize(("dialect", "blocks", "number"), covering(("llada", "dream"), WINDOWS, range(len(CACHES))))
 def test_windows_on_the_device_are_those_of_the_host(
-    dialect: str, blocks: SlidingWindow, cache: WindowCache, is_async: bool, monkeypatch: pytest.MonkeyPatch
+    dialect: str, blocks: SlidingWindow, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Alone and in a batch of unequal rows, with a quota and with a threshold."""
+    cache, is_async = CACHES[number], number < 2
     model = like_the_toy(dialect, 1)
     canvases = [Canvas.after_prompt([[1, 2, 3]], length=24, mask_id=model.mask_id)]
     canvases += [Canvas.after_prompt([[1, 2, 3, 4, 5, 6], [4]], length=[24, 19], mask_id=model.mask_id)]

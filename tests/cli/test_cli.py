@@ -151,7 +151,7 @@ def test_no_words_show_the_help() -> None:
 
 def test_models_lists_families_ids_and_the_cache(tmp_path: Path) -> None:
     shown = run("models").stdout
-    assert "GSAI-ML/LLaDA-8B-Instruct" in shown and "mask 126336" in shown and "not in the cache" in shown
+    assert "GSAI-ML/LLaDA-8B-Instruct" in shown and "mask 126336" in shown and "licence: MIT" in shown
     assert "\x1b[" not in shown and max(map(len, shown.splitlines())) <= 100
     listed = {entry["name"]: entry for entry in json.loads(run("models", "--json").stdout)}
     dream = listed["Dream-org/Dream-v0-Instruct-7B"]

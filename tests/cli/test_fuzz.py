@@ -12,6 +12,7 @@ import pytest
 import typer
 
 from tests.cli.running import run
+from tests.covering import one_in
 from uncode.cli.app import app
 from uncode.models import TINY
 
@@ -89,8 +90,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("part", one_in(2, range(PARTS)))
 def test_a_generated_command_line_ends_in_one_sentence(part: int, folder: Path) -> None:
+    """Every second part, and all under `make verify`."""
     for words in _lines(part):
         stdin = random.Random(part).choice(["", "add 3 4 5\n", "caf\udce9"])
         shown = run(*words, stdin=stdin)

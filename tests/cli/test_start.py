@@ -266,6 +266,17 @@ def test_nothing_is_cut_off_at_40_columns(verb: str) -> None:
     assert "…" not in shown and max(map(len, shown.splitlines())) <= 40
 
 
+def test_models_come_at_once_and_fit_80_columns() -> None:
+    """Without torch, whose import takes seconds. No name of a model is broken."""
+    script = "from uncode.cli.run import run; code = run(['models']); assert 'torch' not in sys.modules; sys.exit(code)"
+    words = [sys.executable, "-c", f"import sys; {script}"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True, env=os.environ | {"COLUMNS": "80"})
+    lines = done.stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert set(RELEASES) <= {line.split()[0] for line in lines if line}
+    assert all(dialect.title in done.stdout for dialect in DIALECTS)
+
+
 def test_loading_is_shown_on_a_terminal_alone(capsys: pytest.CaptureFixture[str]) -> None:
     with loading():
         pass

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import grid
+from tests.covering import covering
 from tests.test_invariants import MODELS, SEEDS, canvases, model_of, together
 from tests.toy import MASK, VOCAB, ToyDenoiser, ToyNetwork
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, UncodeError, decode, presets, steps
@@ -93,8 +94,7 @@ def test_a_row_alone_is_the_row_in_a_batch(kind: str, rows: list[tuple[Sampler, 
         torch.testing.assert_close(batch.logp[row, :length], alone.logp[0], rtol=1e-9, atol=1e-9, equal_nan=True)
 
 
-@pytest.mark.parametrize("cache", CACHES[1:], ids=repr)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "cache"), covering(NAMES, CACHES[1:]))
 def test_rows_that_join_and_leave_are_the_rows_alone(name: str, cache: CachePolicy) -> None:
     model = HashDenoiser()
     single = resolve(name, table=grid.TABLE, options={"block_length": 5}).caching(cache).stopping(AfterEos())

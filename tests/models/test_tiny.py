@@ -57,7 +57,9 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
     assert max(map(len, tiny.tokenizer(prompts)["input_ids"])) + family.length <= context
 
 
+@pytest.mark.slow
 def test_the_order_decides() -> None:
+    """At the length of the docs; docs/first-decode.md decodes the same problem under `make test`."""
     shown = json.loads(run("compare", SHELLS, "--length", "96", "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
     assert "36" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
@@ -75,11 +77,12 @@ def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_sampler() -> None
     assert f'"rate": {rate}' in json.dumps(row["sampler"])
 
 
-@pytest.mark.parametrize("length", [88, pytest.param(128, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("length", [88, 128])
 def test_the_first_example_holds_at_every_length(tiny: Any, length: int) -> None:
     """It does not hinge on one length: confidence is wrong and Uncode right at both, and at the docs' own.
 
-    The longer one under `make verify`.
+    Length 96 is above.
     """
     page = (ROOT / "docs" / "first-decode.md").read_text()
     found = re.search(r"problem = (\(\n.*?\n\))", page, re.S)

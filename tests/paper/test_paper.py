@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from uncode.analysis.analyze import analyze
 from uncode.analysis.figures import draw
 from uncode.analysis.measures.outcomes import accuracy_gain
 from uncode.evals.run.folder import RunFolder
+from uncode.paper import report
 from uncode.paper.arrays import Arrays, arrays_of
 from uncode.paper.config import TASKS, paper_config
 from uncode.paper.findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
@@ -58,10 +61,20 @@ def test_a_verdict_needs_an_interval_without_zero() -> None:
     )
 
 
+@pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 def test_the_report_has_every_figure_and_every_finding(
-    runs: dict[bool, tuple[RunFolder, Arrays]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: dict[bool, tuple[RunFolder, Arrays]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, every: int
 ) -> None:
+    """All figures are laid out, which is quick. Every sixth is rendered, and all under `make verify`."""
     folder, arrays = runs[True]
+    calls, last, real = itertools.count(), dict[str, bytes](), report.picture
+
+    def picture(figure: Any, kind: str) -> bytes:
+        if next(calls) // len(report.FORMATS) % every == 0:
+            last[kind] = real(figure, kind)
+        return last[kind]
+
+    monkeypatch.setattr(report, "picture", picture)
     page = write_report(tmp_path / "report", folder, arrays, findings(arrays)).read_text()
     assert re.findall(r'<section id="(\w+)">', page) == [*CAPTIONS, "cases"]
     assert page.count("data:image/png;base64,") == len(CAPTIONS) and "<script" not in page and "http" not in page

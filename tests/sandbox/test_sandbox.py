@@ -68,13 +68,15 @@ def looks(*folders: Path) -> dict[str, tuple[int, int]]:
 
 @pytest.mark.parametrize("kind", WALLED)
 def test_hostile_programs_are_judged_wrong_and_leave_nothing(
-    kind: type[jails.Jail], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: type[jails.Jail], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every third program, so that each kind has its turn, and every eighth in the other jail.
 
     All programs in both under `make verify`.
     """
     assert len(PROGRAMS) >= 60 and all(len(programs) >= 3 for programs in HOSTILE.values())
+    folders = tmp_path_factory.mktemp("folders")
+    monkeypatch.setattr("tempfile.tempdir", str(folders))
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SECRET", "of the harness")
     (tmp_path / "precious").write_text("of value")
@@ -95,7 +97,7 @@ def test_hostile_programs_are_judged_wrong_and_leave_nothing(
     victim.wait()
     assert looks(*watched) == before
     assert not survivors(strangers)
-    assert not list(Path(os.environ.get("TMPDIR", "/tmp")).glob("uncode-*/*"))
+    assert not list(folders.iterdir())
 
 
 def _with_function(source: str) -> str:

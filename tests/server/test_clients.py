@@ -29,7 +29,8 @@ LITELLM = """
 import json, sys, litellm
 base, prompt = sys.argv[1:]
 asked = dict(api_base=base, api_key="none", max_tokens=24, seed=0)
-plain = litellm.completion(model="openai/tiny", messages=[{"role": "user", "content": prompt}], **asked)
+turns = [{"role": "user", "content": prompt, "name": "eve"}]
+plain = litellm.completion(model="openai/tiny", messages=turns, extra_body={"top_k": -1, "min_tokens": 0}, **asked)
 parts = litellm.completion(
     model="openai/tiny", messages=[{"role": "user", "content": prompt}], stream=True, extra_body={"rate": 0.5}, **asked
 )
@@ -46,6 +47,57 @@ print(json.dumps({
     "forwards": plain.usage.completion_tokens_details.forwards,
     "error": error,
 }))
+"""
+
+
+LANGCHAIN = """
+import json, sys
+from langchain_openai import ChatOpenAI, OpenAI
+base, prompt = sys.argv[1:]
+asked = dict(base_url=base, api_key="none", model="tiny", max_tokens=24, temperature=0, seed=0)
+chat = ChatOpenAI(**asked)
+turns = [("system", "Add."), ("human", prompt)]
+answer = chat.invoke([("human", prompt)])
+stream = "".join(part.content for part in ChatOpenAI(stream_usage=True, **asked).stream([("human", prompt)]))
+newer = ChatOpenAI(use_responses_api=True, base_url=base, api_key="none", model="tiny", max_tokens=24, temperature=0)
+tool = {"type": "function", "function": {"name": "add", "parameters": {"type": "object", "properties": {}}}}
+try:
+    chat.bind_tools([tool]).invoke(turns)
+    error = ""
+except Exception as raised:
+    error = str(raised)
+print(json.dumps({
+    "chat": answer.content,
+    "tokens": answer.usage_metadata["output_tokens"],
+    "stream": stream,
+    "responses": newer.invoke([("human", prompt)]).text,
+    "text": OpenAI(**asked).invoke(prompt),
+    "error": error,
+}))
+"""
+NPM = """
+import OpenAI from "openai";
+const [base, prompt] = process.argv.slice(2);
+const client = new OpenAI({ baseURL: base, apiKey: "none" });
+const asked = { model: "tiny", max_tokens: 24, seed: 0, temperature: 0 };
+const messages = [{ role: "user", content: prompt, name: "eve" }];
+const chat = await client.chat.completions.create({ messages, ...asked });
+let stream = "";
+for await (const part of await client.chat.completions.create({ messages, stream: true, ...asked })) {
+    stream += part.choices[0]?.delta?.content ?? "";
+}
+const text = await client.completions.create({ prompt, best_of: 1, ...asked });
+const newer = await client.responses.create({ model: "tiny", input: prompt, max_output_tokens: 24, temperature: 0 });
+let error = "";
+try {
+    const tools = [{ type: "function", function: { name: "add" } }];
+    await client.chat.completions.create({ messages, tools, ...asked });
+} catch (raised) {
+    error = raised.message;
+}
+console.log(JSON.stringify({
+    chat: chat.choices[0].message.content, stream, text: text.choices[0].text, responses: newer.output_text, error,
+}));
 """
 
 
@@ -133,6 +185,32 @@ def test_litellm(tmp_path: Path) -> None:
         faster = ask(server.address, prompt=STORY, max_tokens=24, seed=0, rate=0.5).json()["choices"][0]["text"]
     assert found["chat"] == found["text"] == text and found["stream"] == faster
     assert found["forwards"] == forwards and "did you mean 'rate'" in found["error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("client", ["langchain", "npm"])
+def test_clients_that_speak_openai(tmp_path: Path, client: str) -> None:
+    """LangChain in an environment of its own, and the npm package: chats, texts, streams, /v1/responses, tools."""
+    if client == "npm":
+        packages = Path(os.environ.get("NPM_CLIENT", str(ROOT / ".venv" / "npm-client")))
+        (tmp_path / "node_modules").symlink_to(packages / "node_modules")
+        (tmp_path / "ask.mjs").write_text(NPM)
+        command, needed = ["node", str(tmp_path / "ask.mjs")], packages / "node_modules" / "openai"
+    else:
+        needed = Path(os.environ.get("LANGCHAIN_PYTHON", str(ROOT / ".venv" / "langchain" / "bin" / "python")))
+        command = [str(needed), "-c", LANGCHAIN]
+    if not needed.exists():
+        pytest.skip(f"the {client} client is not installed: see make verify")
+    with served(tmp_path) as server:
+        done = subprocess.run(
+            [*command, f"{server.address}/v1", STORY], capture_output=True, text=True, timeout=300, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout.splitlines()[-1])
+        asked = {"prompt": STORY, "max_tokens": 24, "seed": 0, "temperature": 0}
+        text = ask(server.address, **asked).json()["choices"][0]["text"]
+    assert text and [found[name] for name in ("chat", "stream", "text", "responses")] == [text] * 4
+    assert "tools are not supported" in found["error"]
 
 
 @pytest.mark.slow

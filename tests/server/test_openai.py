@@ -12,6 +12,7 @@ import openai
 import pytest
 
 import uncode
+from tests.covering import one_in
 from tests.server.running import STORY, TINY, QuickModel, Running, running
 from uncode.server.api.replies import TextReply
 from uncode.server.api.sampler_list import sampler_list
@@ -208,9 +209,9 @@ def sampler_options() -> Iterator[tuple[str, dict[str, Any]]]:
         yield one["id"], options | numbers | {"top_p": 0.9}
 
 
-@pytest.mark.parametrize(("sampler", "options"), list(sampler_options()))
+@pytest.mark.parametrize(("sampler", "options"), one_in(3, sampler_options()))
 def test_an_answer_makes_itself_again(server: Running, sampler: str, options: dict[str, Any]) -> None:
-    """On a server with another default too."""
+    """On a server with another default too. Every third sampler, and all under `make verify`."""
     asked = {"prompt": STORY, "max_tokens": 16}
     first = server.post("/v1/completions", **asked, sampler=sampler, **options).json()
     assert (first["sampler"], first["sampler_options"]) == (sampler, options)
@@ -268,8 +269,10 @@ def test_a_stream_says_once_what_makes_it_again(server: Running) -> None:
         ({"rate": -1}, "the option rate of the sampler 'uncode' must be at least 0"),
         ({"presence_penalty": 0.5}, "presence_penalty cannot be honoured: leave it out, or send 0."),
         ({"logit_bias": {"5": 1}}, "logit_bias cannot be honoured"),
-        ({"best_of": 3}, "best_of cannot be honoured"),
-        ({"echo": True}, "echo cannot be honoured"),
+        ({"best_of": 3}, "best_of cannot be honoured: leave it out, or send n."),
+        ({"echo": True, "logprobs": 0}, "echo goes with a plain answer: leave out logprobs."),
+        ({"min_tokens": 4}, "min_tokens cannot be honoured"),
+        ({"top_k": -2}, "top_k is wrong"),
         ({"temperature": 3}, "temperature is wrong"),
         ({"n": 0}, "n is wrong"),
         ({"n": 100}, "100 choices are too many"),
@@ -309,6 +312,134 @@ def test_what_cannot_be_honoured_is_refused(client: openai.OpenAI, options: dict
 def test_a_wrong_option_of_a_sampler_is_named(server: Running, options: dict[str, Any], place: str) -> None:
     refused = server.post("/v1/completions", prompt=STORY, **options)
     assert refused.status_code == 400 and refused.json()["error"]["param"] == place, refused.text
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (
+            {"tools": [{"type": "function"}]},
+            "tools cannot be honoured: tools are not supported; leave it out, or send [].",
+        ),
+        ({"tool_choice": {"type": "function"}}, "tool_choice cannot be honoured: tools are not supported"),
+        ({"functions": [{"name": "f"}]}, "functions cannot be honoured: tools are not supported"),
+        ({"messages": [{"role": "tool", "content": "5"}]}, "messages[0] cannot be honoured: tools are not supported"),
+        (
+            {"messages": [{"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}]},
+            "messages[0].tool_calls cannot be honoured: tools are not supported",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+            "messages[0].content[0] cannot be honoured: images are not supported; send text.",
+        ),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "input_audio", "input_audio": {}}]}]},
+            "messages[0].content[0] cannot be honoured: sounds are not supported; send text.",
+        ),
+        ({"messages": [{"role": "user", "content": None}]}, "messages[0].content is wrong"),
+    ],
+)
+def test_tools_and_images_are_refused_by_name(server: Running, options: dict[str, Any], sentence: str) -> None:
+    refused = server.post("/v1/chat/completions", **({"messages": [{"role": "user", "content": "x"}]} | options))
+    assert refused.status_code == 400 and sentence in refused.json()["error"]["message"], refused.text
+
+
+def test_what_clients_send_without_meaning_it_is_accepted(client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "max_tokens": 4, "seed": 0}
+    turns: list[Any] = [{"role": "user", "content": "1 + 1 ="}, {"role": "assistant", "content": ""}]
+    plain = client.chat.completions.create(messages=turns, **asked)
+    turns = [{"role": "user", "content": "1 + 1 =", "name": "eve"}, {"role": "assistant", "content": None}]
+    extra = {"top_k": -1, "min_tokens": 0, "tool_choice": "auto"}
+    other = client.chat.completions.create(messages=turns, metadata={"run": "7"}, extra_body=extra, **asked)
+    assert other.choices[0].message.content == plain.choices[0].message.content
+    two = client.completions.create(prompt="1 + 1 =", n=2, best_of=2, extra_body={"top_k": 0}, **asked)
+    assert len(two.choices) == 2
+
+
+def test_echo(client: openai.OpenAI, server: Running) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "max_tokens": 4, "seed": 0}
+    plain = client.completions.create(prompt=STORY, **asked).choices[0].text
+    assert client.completions.create(prompt=STORY, echo=True, **asked).choices[0].text == STORY + plain
+    parts = client.completions.create(prompt=STORY, echo=True, stream=True, **asked)
+    assert "".join(part.choices[0].text for part in parts) == STORY + plain
+    ids = server.post("/tokenize", prompt=STORY).json()["tokens"]
+    two = client.completions.create(prompt=[ids, ids], echo=True, **asked).choices
+    assert two[0].text == STORY + plain and two[1].text.startswith(STORY)
+
+
+def test_stop_token_ids_and_ignore_eos() -> None:
+    """A text ends before a token that ends it, and a row that ignores EOS fills all of its masks."""
+    model = QuickModel()
+    ids = uncode.decode(model, uncode.canvas_from_texts(model, STORY, length=24), "uncode").generated[0].tolist()
+    stop = ids[7]
+    asked: dict[str, Any] = {"prompt": STORY, "max_tokens": 24, "seed": 0, "sampler": "uncode"}
+    with running(model) as server:
+        plain = server.post("/v1/completions", **asked).json()["choices"][0]
+        cut = server.post("/v1/completions", stop_token_ids=[stop], **asked).json()
+        lines = server.post("/v1/completions", stop_token_ids=[stop], stream=True, **asked).text.splitlines()
+        gap = server.post("/v1/completions", infill=["a", 2], stop_token_ids=[stop])
+    ended = ids.index(stop)
+    assert cut["choices"][0]["finish_reason"] == "stop" and cut["usage"]["completion_tokens"] == ended
+    assert plain["text"].startswith(cut["choices"][0]["text"])
+    parts = [json.loads(line[6:])["choices"][0]["text"] for line in lines if line.startswith("data: {")]
+    assert "".join(parts) == cut["choices"][0]["text"]
+    assert "takes no stop_token_ids" in gap.json()["error"]["message"]
+    model = QuickModel()
+    model.eos_ids = (stop,)
+    with running(model) as server:
+        early = server.post("/v1/completions", **asked).json()
+        whole = server.post("/v1/completions", ignore_eos=True, **asked).json()
+    assert early["usage"]["completion_tokens"] == ended and early["choices"][0]["finish_reason"] == "stop"
+    assert whole["choices"][0]["finish_reason"] == "length" and whole["usage"]["completion_tokens"] == 24
+
+
+def test_tokenize(server: Running) -> None:
+    found = server.post("/tokenize", model="tiny", prompt=STORY).json()
+    tokenizer = QuickModel().tokenizer
+    assert found == {"count": len(found["tokens"]), "max_model_len": 192, "tokens": tokenizer.encode(STORY)}
+    assert server.post("/detokenize", tokens=found["tokens"]).json() == {"prompt": STORY}
+    chat = server.post("/tokenize", messages=[{"role": "user", "content": STORY}]).json()
+    assert chat["tokens"] == found["tokens"]
+    wrong: list[tuple[str, dict[str, Any], str]] = [
+        ("/tokenize", {}, "send a prompt or messages, one of them."),
+        ("/tokenize", {"promt": "x"}, "unknown field 'promt': did you mean 'prompt'?"),
+        ("/detokenize", {"tokens": [700000]}, "token id 700000 is not the model's"),
+        ("/tokenize", {"prompt": "x", "model": "gpt"}, "there is no model 'gpt' here"),
+    ]
+    for path, body, sentence in wrong:
+        assert sentence in server.post(path, **body).json()["error"]["message"]
+
+
+def test_responses(client: openai.OpenAI, server: Running) -> None:
+    """The newer interface of OpenAI, for texts: an input, messages, a stream; what it has no meaning for is refused."""
+    asked: dict[str, Any] = {"model": "tiny", "max_output_tokens": 9, "extra_body": {"seed": 0}}
+    chat = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": STORY}], max_tokens=9, seed=0
+    )
+    found = client.responses.create(input=STORY, **asked)
+    assert found.output_text == chat.choices[0].message.content and found.usage is not None
+    assert found.status == "incomplete" and found.incomplete_details is not None
+    assert found.incomplete_details.reason == "max_output_tokens" and found.usage.output_tokens == 9
+    turn: Any = {"role": "user", "content": [{"type": "input_text", "text": STORY}]}
+    client.responses.create(input=[turn, found.output[0].model_dump()], instructions="Add.", **asked)  # type: ignore
+    events = list(client.responses.create(input=[turn], stream=True, **asked))
+    assert [event.sequence_number for event in events] == list(range(len(events)))
+    assert "".join(e.delta for e in events if e.type == "response.output_text.delta") == found.output_text
+    kinds = [event.type.removeprefix("response.") for event in events if "delta" not in event.type]
+    assert kinds == [
+        *("created", "in_progress", "output_item.added", "content_part.added", "output_text.done"),
+        *("content_part.done", "output_item.done", "incomplete"),
+    ]
+    assert events[-1].response.output_text == found.output_text  # type: ignore
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"tools": [{"type": "web_search"}]}, "tools are not supported"),
+        ({"previous_response_id": "resp_1"}, "stored answers are not supported"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image"}]}]}, "images are not supported"),
+        ({"n": 2}, "n cannot be honoured"),
+    ]
+    for options, sentence in wrong:
+        refused = server.post("/v1/responses", **({"input": "x"} | options))
+        assert refused.status_code == 400 and sentence in refused.json()["error"]["message"], refused.text
 
 
 def test_neutral_values_are_accepted(client: openai.OpenAI) -> None:

@@ -11,6 +11,7 @@ import pytest
 from torch import Tensor
 
 import uncode
+from tests.covering import one_in
 from tests.server.running import STORY, QuickModel, QuickSession, Running, running
 from tests.small_tokenizers import gpt2, unigram, wordpiece
 from uncode.core.denoiser import Layout
@@ -98,6 +99,18 @@ def test_snapshots_replace_each_other(server: Running) -> None:
     assert chunks[-1]["choices"][0] == {"index": 0, "delta": {}, "finish_reason": "length", "logprobs": None}
 
 
+def test_a_step_map_comes_on_request(server: Running) -> None:
+    asked = {"prompt": STORY, "max_tokens": 9, "sampler": "confidence", "steps": 4, "seed": 3, "step_map": True}
+    trace = trace_of(STORY, 9, uncode.presets.confidence(steps=4), 3)
+    for choice in (
+        server.post("/v1/completions", **asked).json()["choices"][0],
+        events(server, **asked)[-1]["choices"][0],
+    ):
+        assert choice["token_ids"] == trace.generated[0].tolist() and "trace" not in choice
+        assert choice["step_map"] == trace.commit_step[0].tolist() and max(choice["step_map"]) == 3
+    assert "step_map" not in server.post("/v1/completions", **asked | {"step_map": False}).json()["choices"][0]
+
+
 def test_a_trace_comes_on_request(server: Running) -> None:
     asked = {"prompt": STORY, "max_tokens": 9, "sampler": "confidence", "seed": 3, "trace": True}
     whole = server.post("/v1/completions", **asked).json()["choices"][0]["trace"]
@@ -127,9 +140,12 @@ def eos_server() -> Iterator[Running]:
         yield found
 
 
-@pytest.mark.parametrize("sampler", Samplers(QuickModel(), "uncode", {}).names)
+@pytest.mark.parametrize("sampler", one_in(3, Samplers(QuickModel(), "uncode", {}).names))
 def test_every_sampler_streams_what_it_answers(eos_server: Running, sampler: str) -> None:
-    """As text, as commits and as snapshots; JSON has no infinity, and every stream ends."""
+    """As text, as commits and as snapshots; JSON has no infinity, and every stream ends.
+
+    Every third sampler, and all under `make verify`.
+    """
     asked = {"prompt": STORY, "max_tokens": 20, "sampler": sampler, "seed": 5, "stop_at_eos": False}
     whole = eos_server.post("/v1/completions", **asked, logprobs=0).json()["choices"][0]
     streams = [

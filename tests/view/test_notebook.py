@@ -80,8 +80,10 @@ def rewritten(path: Path) -> str:
     return json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.name)
 def test_a_notebook_prints_what_it_says(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """docs/analysis.md, which `make test` runs, makes the same calls."""
     pytest.importorskip("matplotlib", reason="pip install 'uncode[plots]'")
     pytest.importorskip("pandas", reason="pip install 'uncode[frames]'")
     monkeypatch.chdir(tmp_path)

@@ -16,9 +16,10 @@ from ..core.pieces.piece import Table
 from ..core.support.memory import require_memory
 from .dialects.dialect import Dialect
 from .transformer.cuda_graph import MAX_TOKENS
-from .transformer.network import Shape, Transformer
+from .transformer.network import Transformer
 from .transformer.session import TransformerSession
 from .transformer.session_memory import IdleMemory
+from .transformer.shape import Shape
 
 LEAST_POSITIONS = 4
 """Masks of a first forward from which one can judge a mask id."""
@@ -90,6 +91,11 @@ class TransformerDenoiser(Denoiser):
 
     def open(self, rows: int, length: int) -> TransformerSession:
         shape, tokens = self.network.shape, rows * length
+        require(
+            shape.yarn is None or length <= shape.yarn.original,
+            f"this model was not made for a canvas of {length:,} tokens without a scale of its queries: use one of at "
+            f"most {shape.context:,}.",
+        )
         require_memory(
             tokens * shape.activations * self.dtype.itemsize,
             self.device,

@@ -15,7 +15,8 @@ from ..core.denoiser import Denoiser, Layout
 from ..core.errors import require
 from ..core.pieces.cache import Plan
 from .columns import Pick, columns
-from .loading.checkpoint import read_headers, read_json, usual_dtype
+from .loading.checkpoint import read_headers, usual_dtype
+from .loading.folder import read_json
 from .loading.memory import WORTH_A_LINE, ModelSize, announce
 from .loading.pretrained import read_pretrained
 from .loading.tokenizer import check_vocab

@@ -18,6 +18,8 @@ Proposed = Tensor | Draw | None
 _BITS = math.log2(math.e)
 CHUNK_LOGITS = 2**18
 """Logits that are reduced together on a CPU, so that intermediate results fit into its cache."""
+GPU_CHUNK_LOGITS = 2**24
+"""Logits that are divided by a temperature together on a GPU, where each chunk costs kernel launches."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,9 @@ class Belief:
     """d of the token that is on the canvas now, where a remasker asked for it."""
     moved: Tensor | None = None
     """The KL divergence of the distribution from that of the step before, where a piece asked for it."""
+    drawn_logp: Tensor | None = None
+    """The log probability of the proposed token in the distribution it was drawn from, where the caller asked for
+    it."""
 
     @classmethod
     def of(cls, logits: Tensor, proposed: Proposed = None, standing: Tensor | None = None) -> Belief:
@@ -117,6 +122,7 @@ class Belief:
             exp_second=pick(self.exp_second),
             sum_exp_bits=pick(self.sum_exp_bits),
             proposed_logit=None if self.proposed_logit is None else pick(self.proposed_logit),
+            drawn_logp=None if self.drawn_logp is None else pick(self.drawn_logp),
         )
 
     def overwritten(self, where: Tensor, other: Belief) -> Belief:
@@ -139,6 +145,9 @@ class Belief:
             )
             if any_drawn
             else None,
+            drawn_logp=None
+            if any(b.drawn_logp is None for b in beliefs)
+            else how([b.drawn_logp for b in beliefs if b.drawn_logp is not None]),
         )
 
 
@@ -181,6 +190,21 @@ def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
         weights.mul_(relative).nansum(-1) * _BITS
     )  # a token of probability 0 is 0 * -inf here, and adds nothing
     return top.squeeze(-1), best.squeeze(-1), sumexp_others, exp_second, sum_exp_bits
+
+
+def tempered_logp(logits: Tensor, token: Tensor, temperature: float) -> Tensor:
+    """The log probability of tokens `[B, W]` in softmax(logits / temperature), in float32 or the logits' float64. It
+    is formed in chunks of columns, and has gradients where the logits have."""
+    rows, width, vocab = logits.shape
+    at_once = CHUNK_LOGITS if logits.device.type == "cpu" else GPU_CHUNK_LOGITS
+    chunk = max(1, at_once // max(rows * vocab, 1))
+
+    def of_columns(at: int) -> Tensor:
+        wide = logits[:, at : at + chunk].to(torch.promote_types(logits.dtype, torch.float32)) / temperature
+        picked = wide.gather(-1, token[:, at : at + chunk, None])[..., 0]
+        return picked - wide.logsumexp(-1)
+
+    return torch.cat([of_columns(at) for at in range(0, max(width, 1), chunk)], 1)
 
 
 def log_probabilities(logits: Tensor) -> Tensor:

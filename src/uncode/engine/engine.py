@@ -41,7 +41,8 @@ class Engine(Generic[K]):
 
     `max_rows` bounds the batch. With `short_rows`, short requests are served first, and so many of them may join a
     batch that is full of long ones; no request starves either way. `memory` is the number of bytes that forwards may
-    take; None is 80 % of what is free. The remaining options are those of :func:`uncode.decode`.
+    take; None is 80 % of what is free. With `drawn_logp`, rows have the log probability of each token in the
+    distribution it was drawn from. The remaining options are those of :func:`uncode.decode`.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Engine(Generic[K]):
         max_rows: int = 32,
         short_rows: int = 0,
         memory: int | None = None,
+        drawn_logp: bool = False,
         **options: Unpack[DecodeOptions],
     ) -> None:
         self.denoiser = denoiser
@@ -64,8 +66,8 @@ class Engine(Generic[K]):
         """The last forward, for callers who stream; valid until the next one."""
         self.last_rows = 0
         """Rows of the last forward."""
-        self._options, self._tickets = options, itertools.count()
-        self._state = State(denoiser, **options)
+        self._options, self._tickets, self._drawn_logp = options, itertools.count(), drawn_logp
+        self._state = self._new_state()
         self._rows: dict[int, Submission[K]] = {}
         """Requests in the batch, by the id of their row."""
         self._joining: list[Submission[K]] = []
@@ -77,6 +79,9 @@ class Engine(Generic[K]):
         """The moving average of forwards per mask over finished rows: fast samplers fill several masks in a forward."""
         self._share = 0.0
         """Seconds of all forwards so far, each divided by the rows in it."""
+
+    def _new_state(self) -> State:
+        return State(self.denoiser, drawn_logp=self._drawn_logp, **self._options)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -164,7 +169,7 @@ class Engine(Generic[K]):
         """After `step` has raised: the rows that took part are results with an error, and the next batches are half as
         large until they work. Requests in the queue stay there."""
         self._results += self._recovery.forward_failed(self._leave(), error)
-        self._state, self.last_step = State(self.denoiser, **self._options), None
+        self._state, self.last_step = self._new_state(), None
         return self._hand_out()
 
     def _hand_out(self) -> list[Result[K]]:
@@ -207,7 +212,7 @@ class Engine(Generic[K]):
         if not taken:
             return
         if not self._rows:
-            self._state = State(self.denoiser, **self._options)
+            self._state = self._new_state()
             self.budget.begin()
         requests = [one.request for one in taken]
         start, span = self._columns(taken)

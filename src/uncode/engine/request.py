@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Generic, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require, shown
@@ -82,6 +85,12 @@ class FinishedRow:
     def commit_step(self) -> Ints:
         """The forward at which each offset was committed; -1 given, -2 filled by the stop rule."""
         return self.rows.commit_step[self.at, : self.canvas.span]
+
+    @property
+    def drawn_logp(self) -> NDArray[np.float64]:
+        """The log probability of each committed token in the distribution it was drawn from; NaN elsewhere. For an
+        engine with `drawn_logp`."""
+        return self.rows.drawn_logp[self.at, : self.canvas.span]
 
     @property
     def forwards(self) -> int:

@@ -52,7 +52,7 @@ def generate(
 
     `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
     tiny), or the path of a sampler file. Without a `length`, an answer has 96 tokens, or as many as the model has room
-    for. A text with gaps, "Paris is the <mask:2> of France.", is returned with its gaps filled and takes no `length`;
+    for. A text with gaps, `"Paris is the <mask:2> of France."`, is returned with its gaps filled and takes no `length`;
     of `<mask:?>` the model chooses the size. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding
     of an answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every mask.
     """

@@ -113,7 +113,8 @@ def masked_logits(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) 
         return Span(np.full(rows, first), np.full(rows, last))
 
     session = denoiser.open(rows, length)
-    plan = Plan(window=span(0, length), wanted=span(start, length), store=span(0, 0), reuse=span(0, 0))
+    answer, nothing = span(start, length), span(0, 0)
+    plan = Plan(window=span(0, length), wanted=answer, store=nothing, reuse=nothing, block=answer)
     return session.logits(tokens, Layout.without_padding(given), plan)
 
 

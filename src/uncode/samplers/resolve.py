@@ -78,16 +78,18 @@ def resolve(
     return made.with_table(found) if found is not None and _placeholders(made) else made
 
 
-def resolve_each(samplers: SamplersLike, model: Denoiser) -> Sampler | list[Sampler]:
+def resolve_each(
+    samplers: SamplersLike | Mapping[str, Any], model: Denoiser, table: Frequency = None
+) -> Sampler | list[Sampler]:
     """The sampler of all rows, or that of each, for a model. The stepper refuses what is none."""
     if isinstance(samplers, Sequence) and not isinstance(samplers, str):
-        return [_one(each, model) for each in samplers]
-    return _one(samplers, model)
+        return [_one(each, model, table) for each in samplers]
+    return _one(samplers, model, table)
 
 
-def _one(sampler: SamplerLike, model: Denoiser) -> Sampler:
+def _one(sampler: SamplerLike | Mapping[str, Any], model: Denoiser, table: Frequency) -> Sampler:
     Facts.of(model)
-    return resolve(sampler, model) if isinstance(sampler, SamplerLike) else sampler
+    return resolve(sampler, model, table) if isinstance(sampler, SamplerLike | Mapping) else sampler
 
 
 def for_model(

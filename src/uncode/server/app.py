@@ -14,6 +14,7 @@ from ..version import __version__
 from .api.decode import decode_routes
 from .api.docs_page import OpenApi, docs_routes
 from .api.status import status_routes
+from .api.tokenize import tokenize_routes
 from .errors import ApiError, unexpected
 from .guard import Guard
 from .page.route import page_routes
@@ -45,6 +46,7 @@ def create_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     app.include_router(decode_routes(service))
+    app.include_router(tokenize_routes(service))
     app.include_router(status_routes(service))
     app.include_router(docs_routes(app))
     app.include_router(page_routes())

@@ -86,7 +86,7 @@ class Service:
     def start(self, body: DecodeFields, prompts: Sequence[PreparedPrompt], logprobs: int | None) -> ServedRequest:
         """Start to decode the prompts of a body."""
         wanted = self._wanted(body, logprobs)
-        stop_at_eos = body.stop_at_eos and all(prompt.is_answer for prompt in prompts)
+        stop_at_eos = body.stop_at_eos and not body.ignore_eos and all(prompt.is_answer for prompt in prompts)
         choice = Choice(body.sampler, body.options(), stop_at_eos)
         sampler = self._sampler(choice)
         if logprobs and not isinstance(sampler.propose, Greedy):
@@ -144,11 +144,14 @@ class Service:
         stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
         wanted = Wanted(
             stops=tuple(stop for stop in stops if stop),
+            stop_ids=frozenset(body.stop_token_ids or ()),
+            ignores_eos=bool(body.ignore_eos),
             stream=bool(body.stream),
             commits=body.commits,
             diffusing=body.diffusing,
             logprobs=logprobs is not None,
             trace=body.trace,
+            step_map=body.step_map,
         )
         given = {"commits": body.commits, "diffusing": body.diffusing, "stream_options": body.stream_options}
         for name, value in given.items():

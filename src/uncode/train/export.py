@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import save
 
 from ..backbones.dialects.llada import LLADA, config_of
-from ..backbones.loading.checkpoint import SINGLE
+from ..backbones.loading.folder import SINGLE
 from ..backbones.loading.hub import TOKENIZER_FILES
 from ..util.write import write_whole
 from .checkpoint import RECORD_FILE

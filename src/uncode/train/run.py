@@ -17,8 +17,9 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..backbones.transformer.network import RMSNorm, Shape, Transformer
+from ..backbones.transformer.network import RMSNorm, Transformer
 from ..backbones.transformer.pointwise import Rope, rope_of
+from ..backbones.transformer.shape import Shape
 from ..core.errors import require
 from ..util.write import write_whole
 from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of

@@ -12,7 +12,7 @@ EXTRAS = {
     "eval": (("math_verify", "datasets"), "benchmarks: comparing formulas (math_verify), fetching data (datasets)"),
     "devices": (("accelerate",), "one model over several devices (device_map)"),
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
-    "cluster": (("ray",), "counting on a cluster"),
+    "cluster": (("ray", "pyarrow"), "counting, decoding and evaluations on a Ray cluster"),
     "lm-eval": (("lm_eval",), "lm-evaluation-harness with our models and tasks (`uncode lm-eval`)"),
     "plots": (("matplotlib",), "figures (`uncode analyze`, `uncode calibrate --plot`, the card of a model)"),
     "frames": (("pandas",), "traces and runs as data frames (`to_frame`)"),

@@ -34,3 +34,14 @@ def connected(address: str, extra: str, purpose: str) -> Iterator[Any]:
     finally:
         if ours:
             ray.shutdown()
+
+
+def worker_count(ray: Any) -> int:
+    """One worker for each GPU of the cluster, or for each CPU where it has none."""
+    resources = ray.cluster_resources()
+    return max(int(resources.get("GPU", 0)) or int(resources.get("CPU", 1)), 1)
+
+
+def one_worker(ray: Any) -> dict[str, float]:
+    """What a worker takes: a GPU, or a CPU where the cluster has no GPU."""
+    return {"num_gpus": 1} if ray.cluster_resources().get("GPU", 0) >= 1 else {"num_cpus": 1}

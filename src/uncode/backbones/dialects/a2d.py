@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Release, number
 from .llama import CHATML, like_llama, read_shape
 
@@ -23,7 +23,19 @@ def _in_blocks(shape: Shape, length: int | None = _BLOCK_LENGTH) -> Shape:
     return replace(shape, block_length=length, blocks_from_answer=length is not None)
 
 
-def _reader(qk_norm: bool = False, qkv_bias: bool = False) -> Callable[[Config], Shape]:
+def _release(name: str, shape: Shape) -> Release:
+    kind, on_the_hub = "bd3lm" if "bd3lm" in name else "mdlm", "Coder" in name
+    return Release(
+        f"dllm-hub/{name}",
+        _in_blocks(shape) if kind == "bd3lm" else shape,
+        True,
+        "Apache-2.0" if on_the_hub else "not verified",
+        f"blocks of 32, the most probable first, one token a forward (ZHZisZZ/dllm examples/a2d/{kind}/sample.py)",
+        "licence on the hub" if on_the_hub else "the hub's page has the licence in its head, which was not found",
+    )
+
+
+def _reader(*, qk_norm: bool = False, qkv_bias: bool = False) -> Callable[[Config], Shape]:
     def read(config: Config) -> Shape:
         named = _BLOCK_LENGTH if "bd3lm" in str(config.get("_name_or_path")) else None
         says = any(config.get(key) is not None for key in ("block_length", "block_size"))
@@ -34,27 +46,29 @@ def _reader(qk_norm: bool = False, qkv_bias: bool = False) -> Callable[[Config],
 
 
 A2D_QWEN3 = like_llama(
+    "A2D on Qwen3",
     "a2d-qwen3",
     _reader(qk_norm=True),
     _IDS,
     "logits within 1e-5 of its published modelling code, and the tokens of dllm's two samplers, on five small random "
     "checkpoints",
     (
-        Release("dllm-hub/Qwen3-0.6B-diffusion-mdlm-v0.1", _QWEN3, chat=True),
-        Release("dllm-hub/Qwen3-0.6B-diffusion-bd3lm-v0.1", _in_blocks(_QWEN3), chat=True),
+        _release("Qwen3-0.6B-diffusion-mdlm-v0.1", _QWEN3),
+        _release("Qwen3-0.6B-diffusion-bd3lm-v0.1", _QWEN3),
     ),
     end_of_turn="<|im_end|>",
     template=CHATML,
     mask_source="the token that dllm/utils/models.py adds to Qwen's",
 )
 A2D_QWEN2 = like_llama(
+    "A2D on Qwen2.5",
     "a2d-qwen2",
     _reader(qkv_bias=True),
     _IDS | {"mask": 151665},
     "nothing of its own; a2d-qwen3 was compared, and Dream, which has its biases",
     (
-        Release("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", _QWEN2, chat=True),
-        Release("dllm-hub/Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", _in_blocks(_QWEN2), chat=True),
+        _release("Qwen2.5-Coder-0.5B-Instruct-diffusion-mdlm-v0.1", _QWEN2),
+        _release("Qwen2.5-Coder-0.5B-Instruct-diffusion-bd3lm-v0.1", _QWEN2),
     ),
     end_of_turn="<|im_end|>",
     template=CHATML,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ...core.errors import require
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 
 Config = Mapping[str, Any]
 COMPARED = "logits within 1e-5 of NVlabs/Fast-dLLM's modelling code on five small random checkpoints"
@@ -44,6 +44,8 @@ class Release:
 class Dialect:
     """A published architecture over the one transformer."""
 
+    title: str
+    """What a person calls these models."""
     model_type: str
     """As in its config.json."""
     shift: int
@@ -78,7 +80,7 @@ class Dialect:
 
     @property
     def family(self) -> str:
-        """What it is called in lists and errors."""
+        """What config.json calls it: its class where `model_type` is another's too."""
         return self.architecture or self.model_type
 
     @property

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import COMPARED, Config, Dialect, Release, demand
-from .llama import NAMES, read_shape
+from .llama import CHATML, NAMES, like_llama, read_shape
 
 _7B = Shape(3584, 28, 28, 4, 18944, 152064, theta=1e6, eps=1e-6, context=2048, qkv_bias=True)
 
@@ -41,6 +41,7 @@ _DIFFUCODER = (
 )
 
 DREAM = Dialect(
+    title="Dream, Dream-Coder and DiffuCoder",
     model_type="Dream",
     shift=1,
     shape=_shape,
@@ -120,3 +121,33 @@ DREAM = Dialect(
         ),
     ),
 )
+
+_CODA_1_7B = Shape(2048, 28, 16, 8, 6144, 151936, theta=1e6, eps=1e-6, context=40960, head_dim=128, qk_norm=True)
+_CODA_OWN = (
+    "least entropy first, one token a forward, temperature 0.1, top_p 0.9 (SalesforceAIResearch/CoDA "
+    "evaluation/lm_eval/eval_mbpp_humaneval.sh)"
+)
+
+
+def _coda_shape(config: Config) -> Shape:
+    return read_shape(config, "CoDA", qk_norm=True)
+
+
+CODA = like_llama(
+    "CoDA",
+    "CoDA",
+    _coda_shape,
+    {"mask": 151669, "eos": 151643, "turn": 151645},
+    "logits within 1e-5 of its published modelling code, and the tokens of its diffusion_generate, on five small "
+    "random checkpoints",
+    (
+        Release("Salesforce/CoDA-v0-Base", _CODA_1_7B, False, "CC-BY-NC-4.0", _CODA_OWN, "licence on the hub"),
+        Release(
+            "Salesforce/CoDA-v0-Instruct", _CODA_1_7B, True, "CC-BY-NC-4.0", _CODA_OWN, "licence of the repository"
+        ),
+    ),
+    shift=1,
+    end_of_turn="<|im_end|>",
+    template=CHATML,
+)
+"""Qwen3, trained to fill masks. Its head is not tied, although its configuration class would tie it."""

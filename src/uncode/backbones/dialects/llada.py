@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import COMPARED, Config, Dialect, Release, demand, number
 
 _8B = Shape(4096, 32, 32, 32, 12288, 126464, theta=500000.0, eps=1e-5, context=4096)
@@ -81,6 +81,7 @@ _LLADA = "blocks of 32, the most probable first, one token a forward (ML-GSAI/LL
 _IDS = "mask id in the same file, licence on the hub; the decoder token for token on toy networks"
 
 LLADA = Dialect(
+    title="LLaDA",
     model_type="llada",
     shift=0,
     shape=_shape,
@@ -145,6 +146,7 @@ def _mmada_shape(config: Config) -> Shape:
 
 MMADA = replace(
     LLADA,
+    title="MMaDA",
     model_type="mmada",
     shape=_mmada_shape,
     template=_TEMPLATE.replace("<|end_header_id|>\n\n", "<|end_header_id|>\n").replace(

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ..transformer.mixture import Mixture
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Dialect, Release, demand, number
 from .llama import NAMES, expert_names, read_shape
 
@@ -80,6 +80,7 @@ _LLADA2 = (
 )
 
 LLADA2 = Dialect(
+    title="LLaDA2",
     model_type="llada2_moe",
     other_types=("llada21_moe",),
     shift=0,

@@ -6,7 +6,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from ..transformer.mixture import Mixture
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Release, demand, number
 from .llada2 import LLADA2
 from .llama import NAMES, expert_names, read_shape

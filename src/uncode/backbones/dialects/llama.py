@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ..transformer.mixture import Mixture
-from ..transformer.network import Shape
+from ..transformer.shape import Shape
 from .dialect import Config, Dialect, Release, demand, number
 
 NAMES = MappingProxyType(
@@ -45,6 +45,7 @@ CHATML = (
 
 
 def like_llama(
+    title: str,
     model_type: str,
     shape: Callable[[Config], Shape],
     ids: Mapping[str, int],
@@ -59,6 +60,7 @@ def like_llama(
 ) -> Dialect:
     """A dialect with these parameter names."""
     return Dialect(
+        title=title,
         model_type=model_type,
         shift=shift,
         shape=shape,

@@ -5,22 +5,25 @@ from __future__ import annotations
 from ...core.errors import UncodeError, require
 from .a2d import A2D_QWEN2, A2D_QWEN3
 from .dialect import Config, Dialect
-from .dream import DREAM
+from .dream import CODA, DREAM
 from .fast_dllm import FAST_DLLM_V2
 from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA, MMADA
 from .llada2 import LLADA2
 from .llada_moe import LLADA_MOE
+from .nemotron import NEMOTRON
 from .sdar import DREAM_REASONER, SDAR
 
 DIALECTS = (
     LLADA,
     DREAM,
     MMADA,
+    CODA,
     ILLADA,
     STABLE_DIFFCODER,
     SDAR,
     DREAM_REASONER,
+    NEMOTRON,
     FAST_DLLM_V2,
     A2D_QWEN3,
     A2D_QWEN2,

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -25,9 +25,8 @@ from ...core.support.allocate import empty_tensor
 from ...util.progress import reading_bar
 from ..dialects.dialect import Part
 from ..transformer.quantized import QuantizedLinear
+from .folder import INDEX, SINGLE, has_pickle, read_json
 
-INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
 _READ_BYTES, _READERS = 1 << 22, 4
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -60,15 +59,6 @@ class StoredTensor:
         return self.count * self.dtype.itemsize
 
 
-def read_json(file: Path) -> dict[str, Any]:
-    try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UncodeError(f"'{file}' cannot be read as JSON ({error}): download it again.") from error
-    require(isinstance(found, dict), f"'{file}' should hold one JSON object.")
-    return dict(found)
-
-
 def read_headers(folder: Path) -> dict[str, StoredTensor]:
     """Name, shape and type of every tensor in a folder's safetensors files, from their headers."""
     if (folder / INDEX).is_file():
@@ -83,22 +73,6 @@ def read_headers(folder: Path) -> dict[str, StoredTensor]:
             f"{how}, or take a revision that has safetensors."
         )
     raise UncodeError(f"'{folder}' holds no weights: expected {SINGLE} or {INDEX}.")
-
-
-def has_pickle(folder: Path) -> bool:
-    """Whether a folder has pickled weights by the names that transformers gave them."""
-    return any((folder / name).is_file() for name in (PICKLED, PICKLED_INDEX))
-
-
-def is_whole(folder: Path) -> bool:
-    """Whether a folder has weights, and all the shards that its index names."""
-    if not (folder / INDEX).is_file():
-        return (folder / SINGLE).is_file()
-    try:
-        shards = set(read_json(folder / INDEX)["weight_map"].values())
-        return len(shards) > 0 and all((folder / shard).is_file() for shard in shards)
-    except (UncodeError, KeyError, AttributeError, TypeError):  # no index at all
-        return False
 
 
 def _sharded(folder: Path) -> dict[str, StoredTensor]:
@@ -199,7 +173,7 @@ def fill(
     """Give every parameter its memory and its numbers, one after the other. A parameter that is stored in several
     parts is filled in place. A matrix that is to be packed is packed as soon as it was read, so at most one is held in
     its wide dtype."""
-    sizes = {name: tuple(parameter.shape) for name, parameter in network.named_parameters()}
+    sizes = {name: _stored_size(network, name) for name, _ in network.named_parameters()}
     found = {
         name: [
             Source(entries[part.name], part.start * prod(part.shape[1:]), prod(part.shape))
@@ -216,6 +190,16 @@ def fill(
                 done += count
                 on_bytes(done, total)
             assign(network, name, tensor)
+            del tensor  # before the next one is allocated
+
+
+def _stored_size(network: nn.Module, name: str) -> tuple[int, ...]:
+    """The size of a parameter in a checkpoint, which int4 packs two numbers to a byte."""
+    owner, _, part = name.rpartition(".")
+    module = network.get_submodule(owner)
+    if isinstance(module, QuantizedLinear) and part == "weight":
+        return module.out_features, module.in_features
+    return tuple(network.get_parameter(name).shape)
 
 
 def _read(sources: Sequence[Source], flat: Tensor) -> Iterator[int]:

@@ -18,7 +18,8 @@ from typing import Any
 from ...core.errors import UncodeError, require
 from ...util.paths import make_folder
 from ...util.write import new_file, write_whole
-from .checkpoint import INDEX, PICKLED, PICKLED_INDEX, SINGLE, StoredTensor, has_pickle, read_header, read_json
+from .checkpoint import StoredTensor, read_header
+from .folder import INDEX, PICKLED, PICKLED_INDEX, SINGLE, has_pickle, read_json
 
 BESIDE = ("*.json", "*.txt", "*.model", "*.jinja")
 """Files of a checkpoint besides its weights: the configuration and the tokenizer."""

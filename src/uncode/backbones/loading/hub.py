@@ -10,6 +10,7 @@ from pathlib import Path
 from ...core.errors import UncodeError, require
 from ...models import TABLE
 from ...models.names import INSTEAD
+from .folder import is_whole
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
@@ -29,8 +30,6 @@ UNWANTED = ["*/*"]
 def cached(name: str) -> list[str]:
     """Revisions of a hub id that lie in the local cache with all their weights."""
     from huggingface_hub import constants
-
-    from .checkpoint import is_whole  # which imports torch: a hub id is checked without it
 
     folder = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
     return sorted(p.parent.name for p in folder.glob("*/config.json") if is_whole(p.parent))

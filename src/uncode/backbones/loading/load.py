@@ -26,9 +26,10 @@ from ..toy import toy
 from ..transformer.network import Transformer, dtype_of
 from ..transformer.quantized import format_of
 from . import hub
-from .checkpoint import assign, check_dtypes, check_shapes, fill, read_headers, read_json, usual_dtype
+from .checkpoint import assign, check_dtypes, check_shapes, fill, read_headers, usual_dtype
 from .device import Device, Dtype, parse_device, parse_dtype
 from .device_map import DeviceMap, Placement
+from .folder import read_json
 from .memory import ModelSize, announce, check_memory
 from .tokenizer import check_vocab, id_of, tokenizer_of
 

@@ -9,7 +9,7 @@ import torch
 
 from ...core.errors import UncodeError
 from ...core.support.memory import free_bytes, gigabytes
-from ..transformer.network import Shape, bytes_of
+from ..transformer.shape import Shape
 
 WORTH_A_LINE = 1 << 30
 
@@ -36,7 +36,10 @@ class ModelSize:
         kind = str(dtype).removeprefix("torch.")
         named = kind if weights is None else f"{weights} and {kind}"
         return cls(
-            shape.parameters, bytes_of(shape, dtype, weights), named, weights != "int4" and shape.mixture is None
+            shape.parameters,
+            shape.weight_bytes(dtype.itemsize, weights),
+            named,
+            weights != "int4" and shape.mixture is None,
         )
 
 

@@ -99,7 +99,7 @@ def _path(name: str) -> Path:
 
 def _of_folder(folder: Path) -> Any:
     from ..dialects.registry import is_dialect
-    from .checkpoint import read_json
+    from .folder import read_json
 
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
     found = tokenizer_of(folder, general=not is_dialect(config))

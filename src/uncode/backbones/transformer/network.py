@@ -11,7 +11,6 @@ next reader adds and normalises in one kernel. A split-K product can then leave 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -22,80 +21,12 @@ from .attention import attention, rope_and_cache_qkv
 from .experts import Experts
 from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Linear, Matrix, join
-from .mixture import Mixture
 from .pointwise import QKNorm, Rope, add_norm, at_least_float32, gather_columns
 from .quantized import QUANTIZED, QuantizedLinear, WeightFormat, format_of
+from .shape import Shape
 
 PROJECTIONS = ("q", "k", "v", "out", "gate", "up", "down")
 """A layer's matrices: what `quantize` packs."""
-
-
-@dataclass(frozen=True)
-class Shape:
-    """All that decides the network's parameters and arithmetic."""
-
-    width: int
-    layers: int
-    heads: int
-    key_heads: int
-    hidden: int
-    vocab: int
-    theta: float
-    eps: float
-    context: int
-    """Tokens the model was made for; longer canvases run, untrained."""
-    qkv_bias: bool = False
-    tied: bool = False
-    head_dim: int | None = None
-    """The width of a head, where it is not `width / heads`."""
-    qk_norm: bool = False
-    """Whether each head of the queries and keys has an RMSNorm before RoPE (Qwen3)."""
-    block_length: int | None = None
-    """Of a block-causal model: a position sees the blocks of so many tokens up to its own. None: it sees all."""
-    blocks_from_answer: bool = False
-    """Whether these blocks count from the first generated token, and not from the first of all."""
-    rotary_dim: int | None = None
-    """How many numbers of a head RoPE rotates, the first ones, where it is not all."""
-    mixture: Mixture | None = None
-    """The experts, where layers have them in place of one MLP."""
-
-    @property
-    def head_width(self) -> int:
-        return self.head_dim or self.width // self.heads
-
-    @property
-    def rotary_width(self) -> int:
-        return self.rotary_dim or self.head_width
-
-    def mixture_of(self, layer: int) -> Mixture | None:
-        """The experts of a layer; None where it has one MLP."""
-        return None if self.mixture is None or layer in self.mixture.dense else self.mixture
-
-    @property
-    def parameters(self) -> int:
-        return int(self.parameters_with(None))
-
-    @property
-    def active_parameters(self) -> int:
-        """Those that one token meets: all, or the experts that it chooses."""
-        return int(self.parameters_with(None if self.mixture is None else self.mixture.active))
-
-    def parameters_with(self, experts: float | None) -> float:
-        """All parameters, but of a mixture so many experts in each layer; None counts them all."""
-        queries, keys = self.heads * self.head_width, self.key_heads * self.head_width
-        bias = queries + 2 * keys if self.qkv_bias else 0
-        norms = 2 * self.width + (2 * self.head_width if self.qk_norm else 0)
-        attention = 2 * self.width * (queries + keys) + bias + norms
-        mixtures = [self.mixture_of(layer) for layer in range(self.layers)]
-        mlps = sum(3 * self.width * self.hidden if m is None else m.parameters(self.width, experts) for m in mixtures)
-        return self.layers * attention + mlps + self.width + self.vocab * self.width * (1 if self.tied else 2)
-
-    @property
-    def activations(self) -> int:
-        """Numbers of a token that a layer holds at a time, about."""
-        mixture = self.mixture
-        inner = 0 if mixture is None else mixture.active * (2 * mixture.hidden + 2 * self.width)
-        return 8 * self.width + max(2 * self.hidden, inner)
 
 
 class Embedding(nn.Embedding):
@@ -307,18 +238,3 @@ def dtype_of(parameter: str, dtype: torch.dtype) -> torch.dtype:
     """The dtype of a parameter of a network in `dtype`: a router decides in float32 or wider."""
     is_router = parameter.endswith((".router.weight", ".experts.bias"))
     return at_least_float32(dtype) if is_router else dtype
-
-
-def bytes_of(shape: Shape, dtype: torch.dtype, weights: str | None = None) -> int:
-    """The memory of a network, with its projections packed as `weights` says. Networks of one layer are made, without
-    numbers: one for each kind of layer."""
-    mixtures, total, whole = [shape.mixture_of(number) for number in range(shape.layers)], 0, 0
-    for mixture in set(mixtures):
-        kind = None if mixture is None else replace(mixture, dense=())
-        one = Transformer(replace(shape, layers=1, mixture=kind)).to(dtype)
-        if weights is not None:
-            one.quantize(weights)
-        whole, layer = (sum(t.nbytes for t in (*of.parameters(), *of.buffers())) for of in (one, one.layers))
-        total += mixtures.count(mixture) * layer
-        whole -= layer
-    return total + whole

@@ -6,6 +6,7 @@ Plain torch, or a Triton kernel on a GPU without gradients.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
+from .shape import Yarn
 
 
 def at_least_float32(dtype: torch.dtype) -> torch.dtype:
@@ -55,11 +57,27 @@ Rope = tuple[Tensor, Tensor]
 fewer (partial RoPE)."""
 
 
-def rope_of(positions: Tensor, rotary_width: int, theta: float, dtype: torch.dtype) -> Rope:
+def rope_of(positions: Tensor, rotary_width: int, theta: float, dtype: torch.dtype, yarn: Yarn | None = None) -> Rope:
     """Cosines and sines of `positions` `[B, T]`, as `[B, T, r/2]`."""
     exponents = torch.arange(0, rotary_width, 2, device=positions.device, dtype=dtype) / rotary_width
-    angles = positions[..., None].to(dtype) * (1.0 / theta**exponents)
+    speeds = 1.0 / theta**exponents
+    if yarn is not None:
+        speeds = _slowed(speeds, yarn, rotary_width, theta)
+    angles = positions[..., None].to(dtype) * speeds
     return angles.cos(), angles.sin()
+
+
+def _slowed(speeds: Tensor, yarn: Yarn, head_width: int, theta: float) -> Tensor:
+    """The speeds of RoPE's dimensions, as YaRN scales them."""
+
+    def dimension(turns: float) -> float:
+        """The one that turns so often in the original context."""
+        return head_width * math.log(yarn.original / (turns * 2 * math.pi)) / (2 * math.log(theta))
+
+    first, last = max(math.floor(dimension(yarn.fast)), 0), min(math.ceil(dimension(yarn.slow)), head_width - 1)
+    at = torch.arange(len(speeds), device=speeds.device, dtype=speeds.dtype)
+    slow = ((at - first) / max(last - first, 0.001)).clamp(0, 1)
+    return speeds * (1 - slow) + speeds / yarn.factor * slow
 
 
 def apply_rope(x: Tensor, rope: Rope) -> Tensor:

@@ -57,8 +57,8 @@ class RowPositions:
         starts = self.first if self.first.any() else self.first[:1]
         positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         shape = network.shape
-        self.rope = rope_of(positions, shape.rotary_width, shape.theta, at_least_float32(dtype))
-        self.block_length, self.origin = shape.block_length, self.first
+        self.rope = rope_of(positions, shape.rotary_width, shape.theta, at_least_float32(dtype), shape.yarn)
+        self.block_length, self.causal_context, self.origin = shape.block_length, shape.causal_context, self.first
         """The first column of the rows from which blocks count."""
         if shape.blocks_from_answer:
             self.origin = np.argmax(self.valid_host & ~layout.given.cpu().numpy(), 1)
@@ -78,6 +78,24 @@ class RowPositions:
         first."""
         assert self.block_length is not None
         found: Ints = (np.maximum(at, self.first[:, None]) - self.origin[:, None]) // self.block_length
+        return found
+
+    def sees(self, at: Ints, block: Span | None) -> Ints:
+        """The last column that each column `at` `[B, T]` of a block-causal model sees: the end of its block, or itself
+        where its context is causal and its block is not open."""
+        assert self.block_length is not None
+        number = self.blocks(at)
+        last: Ints = self.origin[:, None] + (number + 1) * self.block_length - 1
+        if not self.causal_context or block is None:
+            return last
+        return np.where(number < self.blocks(block.start[:, None]), np.maximum(at, self.first[:, None]), last)
+
+    def predictor(self, at: Ints, shift: int) -> Ints:
+        """The column whose output predicts each column `at` `[B, W]`."""
+        if not self.causal_context:
+            return at - shift
+        assert self.block_length is not None
+        found: Ints = at - ((at - self.origin[:, None]) % self.block_length == 0)
         return found
 
     def clip(self, plan: Plan) -> Plan:
@@ -111,9 +129,9 @@ class PreparedPass:
             visible[idle] |= rows.valid_host[idle]  # a row that sees nothing is NaN
         mask = None if visible.all() else upload(visible, device)[:, None, None]
         if rows.block_length is not None:
-            mask = _block_causal(mask, visible, rows.blocks(at), rows.blocks(keys), device)
+            mask = _block_causal(mask, visible, rows.sees(at, plan.block), keys, device)
         cache_columns = upload(self._cache_columns(at, window, length, idle), device) if is_cached else None
-        source = columns(plan.wanted) - shift
+        source = rows.predictor(columns(plan.wanted), shift)
         if shift:  # nothing stands before a row's first token, so that one predicts itself
             source = np.maximum(source, rows.first[:, None])
         source = np.clip(source - computed.start[:, None], 0, at.shape[1] - 1)
@@ -139,7 +157,8 @@ class PreparedPass:
 def _block_causal(
     mask: Tensor | None, visible: NDArray[np.bool_], queries: Ints, keys: Ints, device: torch.device
 ) -> Tensor | None:
-    """The mask of a block-causal model, `[B, 1, T, keys]`, from the blocks of the queries `[B, T]` and of the keys.
+    """The mask of a block-causal model, `[B, 1, T, keys]`, from the last columns that the queries `[B, T]` see, and the
+    keys' own columns.
 
     As it was where no query may see less than the others, which is so inside a block."""
     if (queries.min(1) >= np.where(visible, keys, keys.min()).max(1)).all():

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import gcd
 from typing import Any, NamedTuple
 
 import torch
@@ -24,6 +23,7 @@ from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
 from .linear import MIN_WEIGHTS, N_MULTIPLE, Activations, JoinedMatrix, Matrix, Norm, capability, join, pays_on
 from .pointwise import at_least_float32, silu_mul
+from .shape import INT4_GROUP, int4_group
 
 FP8 = torch.float8_e4m3fn
 FP8_MAX = 448.0
@@ -39,8 +39,6 @@ MAX_SKINNY_TOKENS, MAX_SPLIT_K_TOKENS = 64, 128
 """Tokens of a forward up to which the kernels are faster than `torch._scaled_mm`, whole and split along K."""
 K_MULTIPLE = 512
 """What a matrix's columns must be a multiple of, so that the kernels' tiles divide it."""
-GROUP, MIN_GROUP = 128, 16
-"""Numbers of a row that share an int4 scale: the greatest common divisor of `k` and 128, and at least 16."""
 INT4_MAX = 15.0
 CPU_BLOCK, GPU_BLOCK, GPU_PACKED_BLOCK = 2**18, 2**25, 2**22
 """Numbers of a matrix that are widened or packed at a time. On a CPU they are so few that they stay in the core's
@@ -206,22 +204,12 @@ class Int4(WeightFormat):
     name = "int4"
 
     def empty(self, rows: int, width: int, device: torch.device) -> tuple[Tensor, Tensor]:
-        groups = width // self.group(width)
+        groups = width // int4_group(width)
         scale = empty_tensor((rows, groups, 2), torch.bfloat16, device)
         return empty_tensor((rows, width // 2), torch.uint8, device), scale
 
-    @staticmethod
-    def group(width: int) -> int:
-        """Numbers of a row that share a scale."""
-        group = gcd(width, GROUP)
-        require(
-            group >= MIN_GROUP,
-            f"int4 packs rows of a multiple of {MIN_GROUP} numbers, and this model has rows of {width}: take int8.",
-        )
-        return group
-
     def pack_rows(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        grouped = rows.reshape(len(rows), -1, self.group(rows.shape[1]))
+        grouped = rows.reshape(len(rows), -1, int4_group(rows.shape[1]))
         low, high = grouped.amin(-1), grouped.amax(-1)
         step = ((high - low) / INT4_MAX).clamp(min=TINY).to(torch.bfloat16)
         low = low.to(torch.bfloat16)
@@ -254,7 +242,7 @@ class Int4(WeightFormat):
 
     @staticmethod
     def _is_skinny(h: Tensor, weight: Tensor, scale: Tensor) -> bool:
-        whole_groups = h.shape[-1] == GROUP * scale.shape[1]
+        whole_groups = h.shape[-1] == INT4_GROUP * scale.shape[1]
         return whole_groups and h.dtype == torch.bfloat16 and is_skinny(h, weight, h.dtype)
 
 

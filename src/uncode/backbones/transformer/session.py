@@ -46,10 +46,12 @@ class TransformerSession:
         self.prepared: PreparedPlan | RowParts | None = None
         network.separate_moved_layers()
         on_one_device = {parameter.device for parameter in network.parameters()} == {barred.device}
+        trains = torch.is_grad_enabled() and network.head.weight.requires_grad
         asks_host = shape.mixture is not None and not use_triton(network.embed.weight)
-        on_one_gpu = on_one_device and _has_graphs(barred.device) and not asks_host
-        self.in_parts = on_one_device and barred.device.type == "cpu"
-        """Whether rows of different width are computed in parts."""
+        on_one_gpu = on_one_device and _has_graphs(barred.device) and not (asks_host or trains)
+        self.in_parts = on_one_device and not trains and barred.device.type == "cpu"
+        """Whether rows of different width are computed in parts. Where gradients are wanted they are not: threads would
+        write into one tensor, and a graph has no gradients."""
         self.threads = torch.get_num_threads()
         self.graphs = GraphCache(is_on=on_one_gpu)
         self.apart = KVCache(shape.layers, shape.key_heads, shape.head_width, 0, length)

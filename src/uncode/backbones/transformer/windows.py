@@ -12,9 +12,9 @@ from torch import Tensor
 
 from ...core.pieces.cache import SlidingColumns
 from .cuda_graph import ForwardInputs, WindowInputs
-from .network import Shape
 from .pointwise import at_least_float32, rope_of
 from .prepared import RowPositions
+from .shape import Shape
 
 
 class DeviceWindows:
@@ -22,7 +22,7 @@ class DeviceWindows:
 
     def __init__(self, shape: Shape, shift: int, length: int, device: torch.device, dtype: torch.dtype) -> None:
         positions = torch.arange(length, device=device)[None]
-        cos, sin = rope_of(positions, shape.rotary_width, shape.theta, at_least_float32(dtype))
+        cos, sin = rope_of(positions, shape.rotary_width, shape.theta, at_least_float32(dtype), shape.yarn)
         self.rope, self.shift, self.length = (cos[0], sin[0]), shift, length
         """RoPE of all positions, `[L, d/2]`. Captured graphs read it where it lies."""
         self._rows: RowPositions | None = None

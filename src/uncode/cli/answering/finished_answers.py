@@ -52,7 +52,7 @@ def report_if_finished(
     return finished
 
 
-def report_done(out: Path, answers: int, resumed: int, forwards: int, seconds: float, as_json: bool) -> None:
+def report_done(out: Path | str, answers: int, resumed: int, forwards: int, seconds: float, as_json: bool) -> None:
     """Print the last line of a run. `forwards` counts this run only."""
     if as_json:
         done = {"out": str(out), "answers": answers, "resumed": resumed, "forwards": forwards, "seconds": seconds}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,17 +104,26 @@ def read_file(path: Path, out: Path | None) -> PromptFile:
         check_resumable(out, "--out")
         require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
     content = read_text(path).removeprefix("\ufeff")
-    if path.suffix.lower() == ".txt":
-        lines = [(at, line) for at, line in enumerate(content.splitlines(), 1) if line.strip()]
-    else:
-        lines = list(read_json_lines(content, f"'{path}'"))
-    require(len(lines) > 0, f"'{path}' holds no prompts: write one JSON object a line, or texts into a .txt file.")
-    read = [_read_line(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
+    return PromptFile(read_lines([(str(path), content)]), content.encode(), out)
+
+
+def read_lines(files: Iterable[tuple[str, str]]) -> list[PromptLine]:
+    """The prompts in files of these names and contents, numbered from the first file's first."""
+    read, names = list[PromptLine](), list[str]()
+    for name, content in files:
+        names.append(name)
+        if name.lower().endswith(".txt"):
+            lines = [(at, line) for at, line in enumerate(content.splitlines(), 1) if line.strip()]
+        else:
+            lines = list(read_json_lines(content, f"'{name}'"))
+        read += [_read_line(data, len(read) + n, f"line {at} of '{name}'") for n, (at, data) in enumerate(lines)]
+    shown = names[0] if len(names) == 1 else "the input"
+    require(len(read) > 0, f"'{shown}' holds no prompts: write one JSON object a line, or texts into a .txt file.")
     seen: dict[str | int, PromptLine] = {}
     for one in read:
         first = seen.setdefault(one.id, one)
         require(first is one, f"{one.where} has the id {one.id!r} of {first.where}: give each prompt its own.")
-    return PromptFile(read, content.encode(), out)
+    return read
 
 
 def _read_line(data: Any, number: int, where: str) -> PromptLine:

@@ -37,16 +37,29 @@ def command(
         Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
     ] = None,
     view: shared.ViewPage = None,
-    source: shared.Input = None,
-    out: shared.Out = None,
+    source: Annotated[
+        str | None,
+        Option("--input", metavar="FILE", help="A file of prompts (JSON lines, or .txt); with --ray also a folder."),
+    ] = None,
+    out: Annotated[
+        str | None,
+        Option("--out", metavar="FILE", help="The file for the answers to --input (JSON lines); with --ray a folder."),
+    ] = None,
     batch: shared.BatchSize = None,
+    ray: Annotated[
+        str | None, Option(metavar="[ADDRESS]", help="Answer on a Ray cluster: the one at ADDRESS, or a local one.")
+    ] = None,
+    workers: Annotated[
+        int | None, Option(min=1, metavar="N", help="Workers of --ray.  [default: one per GPU, or per CPU]")
+    ] = None,
     force: shared.Force = False,
     as_json: shared.Json = False,
 ) -> None:
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
     A line of --input is {"prompt": "..."}, {"messages": [...]} or a JSON string; it may have an id, a length and a
-    seed. Prompt n, counted from 0, takes the seed plus n. The same command resumes a run that was stopped.
+    seed. Prompt n, counted from 0, takes the seed plus n. The same command resumes a run that was stopped. On a
+    cluster --out is a folder of shards; together, in the order of their names, they are the file of one machine.
 
     Examples:
 
@@ -55,16 +68,28 @@ def command(
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16 --view answers.html
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
+      uncode decode --input s3://me/prompts/ --out s3://me/answers/ --ray
     """
-    _check_files(trace, view, source, out, force)
+    if ray is None:
+        require(workers is None, "--workers is for --ray: leave it out.")
+        _check_files(trace, view, source, out, force)
+    else:
+        require(source is not None, "--ray is for the prompts of --input: give --input and --out, or leave it out.")
+        _check_ray(trace, view, force)
     _check_options(prompt, source, out, batch, order, as_json)
     given = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import longest_answer, read_file, read_typed
 
-    prompt_file = None if source is None else read_file(source, out)
     asked = {"settings": given, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
     loaded_with = {"device": device, "dtype": dtype, "weights": weights, "revision": revision}
+    if ray is not None:
+        from ..answering.on_ray import answer_with
+
+        chosen = {"model": model, "sampler": found, "frequency": frequency, "batch": batch or shared.DEFAULT_BATCH}
+        answer_with(str(source), str(out), chosen | asked | loaded_with, ray, workers, as_json)
+        return
+    prompt_file = None if source is None else read_file(Path(source), None if out is None else Path(out))
     command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **asked, **loaded_with)
     if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json, not (trace or view)):
         return
@@ -85,8 +110,14 @@ def command(
         answer_one(decode_settings, text, trace, view, order, as_json)
 
 
+def _check_ray(trace: Path | None, view: Path | None, force: bool) -> None:
+    """Raise if an option is given that is for one machine."""
+    for option, value in (("--trace", trace), ("--view", view), ("--force", force)):
+        require(not value, f"{option} is for one machine: leave it out with --ray.")
+
+
 def _check_options(
-    prompt: str | None, source: Path | None, out: Path | None, batch: int | None, order: bool, as_json: bool
+    prompt: str | None, source: str | None, out: str | None, batch: int | None, order: bool, as_json: bool
 ) -> None:
     """Raise if options for one prompt and for a file of prompts are mixed."""
     require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
@@ -102,9 +133,9 @@ def _check_options(
         require(not order, "--order is for one prompt: leave it out with --input.")
 
 
-def _check_files(trace: Path | None, view: Path | None, source: Path | None, out: Path | None, force: bool) -> None:
+def _check_files(trace: Path | None, view: Path | None, source: str | None, out: str | None, force: bool) -> None:
     """Raise if the trace or the page cannot be written, or if two options name one file."""
-    files = {"--trace": trace, "--view": view, "--out": out}
+    files = {"--trace": trace, "--view": view, "--out": None if out is None else Path(out)}
     for one, other in combinations([option for option, file in files.items() if file is not None], 2):
         require(
             files[one] != files[other],

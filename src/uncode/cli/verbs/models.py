@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +10,13 @@ import typer
 
 from ..devices import WEIGHTS
 from ..options import Json
-from ..printing import loading, printing
+from ..printing import printing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from ...backbones.dialects.dialect import Dialect
-    from ...backbones.transformer.network import Shape
+    from ...backbones.transformer.shape import Shape
 
 SUMMARY = "List the models uncode knows, and which are downloaded."
 
@@ -31,10 +30,9 @@ def command(as_json: Json = False) -> None:
       uncode models
       uncode models --json
     """
-    with loading():
-        from ...backbones.dialects.registry import DIALECTS
+    from ...backbones.dialects.registry import DIALECTS
 
-        entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
+    entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
         typer.echo(json.dumps(entries, indent=2))
         return
@@ -50,15 +48,10 @@ def command(as_json: Json = False) -> None:
         )
 
 
-@cache
 def _memory(shape: Shape) -> dict[str, int]:
     """Bytes of the weights in bfloat16, and in each format of `--weights`, which experts have not."""
-    import torch
-
-    from ...backbones.transformer.network import bytes_of
-
-    formats: tuple[str | None, ...] = (None, *(WEIGHTS if shape.mixture is None else ()))
-    return {name or "bfloat16": bytes_of(shape, torch.bfloat16, name) for name in formats}
+    formats = WEIGHTS if shape.mixture is None else ()
+    return {"bfloat16": shape.weight_bytes(2), **{name: shape.weight_bytes(2, name) for name in formats}}
 
 
 def _releases(dialect: Dialect) -> list[dict[str, Any]]:
@@ -68,6 +61,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
         {
             "name": release.name,
             "family": dialect.family,
+            "title": dialect.title,
             "chat": release.chat,
             "licence": release.licence,
             "parameters": release.shape.parameters,
@@ -91,32 +85,43 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
 
 
 def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, Any]]) -> None:
+    console.print(f"[bold]{dialect.title}[/bold]  ({dialect.family})")
+    ids = f"mask {dialect.ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}"
+    _print_indented(console, 2, ids, f"checked: {dialect.checked}")
+    for shape, alike in groupby(entries, key=_shape_lines):
+        _print_indented(console, 2, *shape)
+        for about, group in groupby(alike, key=_about_lines):
+            for entry in group:
+                kind = "" if entry["chat"] else "  base model"
+                revisions = ", ".join(revision[:7] for revision in entry["cached"])
+                cached = f"  in the cache: {revisions}" if revisions else ""
+                _print_indented(console, 4, f"[bold]{entry['name']}[/bold]{kind}{cached}")
+            _print_indented(console, 6, *about)
+    console.print()
+
+
+def _shape_lines(entry: dict[str, Any]) -> list[str]:
+    sizes = {name: f"{size / 1e9:.1f}" for name, size in entry["memory"].items()}
+    blocks = f", blocks of {entry['block_length']}" if entry["block_length"] else ""
+    active, packed = entry["active_parameters"], "experts cannot be packed"
+    if "fp8" in sizes:
+        packed = f"{sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4"
+    some = f", {active / 1e9:.1f} B of a token" if active < entry["parameters"] else ""
+    return [
+        f"{entry['parameters'] / 1e9:.1f} B{some}: {sizes['bfloat16']} GB in bfloat16; {packed}",
+        f"{entry['layers']} layers of width {entry['width']}, {entry['heads']} heads over {entry['key_heads']}, "
+        f"vocabulary {entry['vocabulary']}, context {entry['context']}{blocks}",
+    ]
+
+
+def _about_lines(entry: dict[str, Any]) -> list[str]:
+    """What is said once for releases that have it in common."""
+    own, checked = entry["own_sampler"], entry["checked"][-1]
+    return [f"licence: {entry['licence']}"] + [f"own: {own}"] * bool(own) + [f"checked: {checked}"] * bool(checked)
+
+
+def _print_indented(console: Console, indent: int, *lines: str) -> None:
     from rich.padding import Padding
 
-    shape = dialect.releases[0].shape
-    blocks = f"blocks of {shape.block_length}, " if shape.block_length else ""
-    sizes = {name: f"{size / 1e9:.1f}" for name, size in entries[0]["memory"].items()}
-    active = "" if shape.mixture is None else f", {shape.active_parameters / 1e9:.1f} B of a token"
-    packed = "experts cannot be packed"
-    if shape.mixture is None:
-        packed = f"{sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4"
-    console.print(
-        f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters{active}, {shape.layers} layers "
-        f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}"
-    )
-    about = (
-        f"{blocks}vocabulary {shape.vocab}, mask {dialect.ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}",
-        f"{sizes['bfloat16']} GB in bfloat16; {packed}",
-        f"checked: {dialect.checked}",
-    )
-    for line in about:
-        console.print(Padding(line, (0, 0, 0, 2)))
-    for (own, checked), group in groupby(entries, key=lambda entry: (entry["own_sampler"], entry["checked"][-1])):
-        for entry in group:
-            revisions = ", ".join(revision[:7] for revision in entry["cached"])
-            cached = f"in the cache: {revisions}" if revisions else "not in the cache"
-            facts = f"{'chat' if entry['chat'] else 'base'}, {entry['licence']}, {cached}"
-            console.print(Padding(f"[bold]{entry['name']}[/bold]  {facts}", (0, 0, 0, 2)))
-        if own:
-            console.print(Padding(f"own: {own}\nchecked: {checked}", (0, 0, 0, 4)))
-    console.print()
+    for line in lines:
+        console.print(Padding(line, (0, 0, 0, indent)))

@@ -37,6 +37,10 @@ class BlockSchedule(Piece):
         """Ends of the blocks, `[B, blocks]`, ascending up to the row's length; shorter rows repeat theirs."""
         raise NotImplementedError
 
+    def divides(self, length: int) -> bool:
+        """Whether each block lies within one of a block-causal model's, which are `length` tokens long."""
+        return False
+
     def widest(self, lengths: Ints) -> Ints:
         """The most columns that a block of each row can have, `[B]`."""
         widest: Ints = np.diff(self(lengths), prepend=0).max(1)
@@ -76,6 +80,36 @@ class Blocks(BlockSchedule):
         number = np.arange(1, int((-(-lengths // width)).max()) + 1)
         ends: Ints = np.minimum(width[:, None] * number, lengths[:, None])
         return ends
+
+    def divides(self, length: int) -> bool:
+        return self.length is not None and length % self.length == 0 and not self.grows
+
+
+@dataclass(frozen=True)
+class SeededBlocks(BlockSchedule):
+    """Blocks of equal length, where the first of every `every` tokens is a block of its own.
+
+    It is written before the others are predicted: Fast-dLLM v2 and Nemotron-Labs-Diffusion take it from what their
+    autoregressive head says of the block before. `every` is the length of the model's blocks.
+    """
+
+    length: int = 8
+    every: int = 32
+
+    def check(self) -> None:
+        require(self.length >= 1, f"the block length must be at least 1, not {self.length}.")
+        fits = self.every >= 1 and self.every % self.length == 0
+        require(fits, f"`every` must be a multiple of the block length {self.length}, not {self.every}.")
+
+    def __call__(self, lengths: Ints) -> Ints:
+        most = int(lengths.max())
+        number = np.arange(1, most + self.length)
+        ends = number[(number % self.length == 0) | (number % self.every == 1 % self.every)]
+        found: Ints = np.minimum(ends, lengths[:, None])
+        return found
+
+    def divides(self, length: int) -> bool:
+        return length == self.every
 
 
 @dataclass(frozen=True)

@@ -77,6 +77,9 @@ class Plan:
     slides: NDArray[np.bool_] | None = None
     """Which rows `[B]` have a window that follows the masks, and reuse every column; the others refresh. None where no
     policy follows the masks."""
+    block: Span | None = None
+    """The open blocks of a block-causal model. A model whose finished tokens are causal computes these alone in both
+    directions; None where nothing is open."""
     columns: SlidingColumns | None = None
     """The windows of the rows that slide, for sessions that read them from the device (`slides_on_device`). Of these
     rows, `window` may be that of the step before."""
@@ -84,7 +87,8 @@ class Plan:
     def take(self, rows: Ints) -> Plan:
         """The plan of some of the rows, by the host's numbers."""
         window, wanted, store, reuse = (s.take(rows) for s in (self.window, self.wanted, self.store, self.reuse))
-        return Plan(window, wanted, store, reuse, None if self.slides is None else self.slides[rows])
+        block = None if self.block is None else self.block.take(rows)
+        return Plan(window, wanted, store, reuse, None if self.slides is None else self.slides[rows], block)
 
 
 NEVER = 2**40

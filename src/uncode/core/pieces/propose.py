@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
-from ..belief import Proposed, log_probabilities
+from ..belief import Belief, Proposed, log_probabilities, tempered_logp
 from ..denoiser import Facts
 from ..errors import require
 from ..noise import Draw
@@ -48,6 +48,11 @@ class Proposal(Piece):
         The first result is a token id per position `[B, W]`, a :class:`Draw`, or None for the most likely token.
         """
         raise NotImplementedError
+
+    def drawn_logp(self, logits: Tensor, belief: Belief) -> Tensor:
+        """The log probability of the proposed tokens in the distribution they are drawn from; `logits` are those that
+        the belief was formed from."""
+        return belief.logp
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,12 @@ class Sample(Proposal):
         tempered = self._cut(logits.double() / self.temperature)
         drawn = Draw(1.0, view.noise, view.offsets)(tempered)
         return drawn, tempered.to(logits.dtype) if self.ranking == "drawn" else logits
+
+    def drawn_logp(self, logits: Tensor, belief: Belief) -> Tensor:
+        require(not self._cuts or self.ranking == "drawn", "the log probability of a cut draw needs ranking='drawn'.")
+        if self.ranking == "drawn" or self.temperature in (0, 1):
+            return belief.logp
+        return tempered_logp(logits, belief.token, self.temperature)
 
     @property
     def _cuts(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import Any
 
@@ -98,7 +98,7 @@ def advance(state: State, *, raises: bool = True) -> Step:
 def _advance(state: State) -> Step:
     state.open_blocks()
     logits, view = _forward(state)
-    parts = _believe(state.lanes, logits, view)
+    parts = _believe(state.lanes, logits, view, state.drawn_logp)
     _score(parts)
     _select(parts)
     _take_back(parts)
@@ -198,7 +198,7 @@ class _Part:
     decision: Decision = field(init=False)
 
 
-def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
+def _believe(lanes: Sequence[Lane], logits: Tensor, view: View, drawn_logp: bool = False) -> list[_Part]:
     if len(lanes) == 1:
         parts = [_Part(lanes[0], logits, view)]
     else:
@@ -215,6 +215,8 @@ def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
         if memory is not None:
             belief = memory.with_drift(belief, believed)
+        if drawn_logp:
+            belief = replace(belief, drawn_logp=sampler.propose.drawn_logp(believed, belief))
         part.view = view.having(belief=belief)
         if sampler.policy.blocks.sees_beliefs:
             _end_blocks(part, sampler.policy.blocks)

@@ -45,12 +45,12 @@ class Steps:
         return self
 
     def __next__(self) -> Step:
-        self._collect_finished()
+        self.collect_finished()
         if not len(self.state.rows):
             raise StopIteration
         return advance(self.state)
 
-    def _collect_finished(self) -> None:
+    def collect_finished(self) -> None:
         """Rows that have finished leave the batch."""
         state = self.state
         if state.any_finished:

@@ -186,6 +186,7 @@ class Planner:
             slides = np.stack([none if plan.slides is None else plan.slides for plan in plans])[rows.lane, rows.index]
             recomputed, wanted, store, reuse = map(mix, spans)
             plan = Plan(recomputed, wanted, store, reuse, slides if slides.any() else None)
+        plan = replace(plan, block=place.block)
         self.computed = _computed(plan, place, blocks.window)
         self._history.append((clock, rows.ids, self._in_row_positions(plan.window)))
         if self.slides_on_device and plan.slides is not None and plan.slides.any():

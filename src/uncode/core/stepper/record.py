@@ -23,7 +23,7 @@ from ..trace.row_record import GIVEN, OPEN, Event, RowRecord
 from ..view import never
 from .rows import Window, WindowedTensor
 
-COMMIT = ("logp", "entropy", "margin", "runner_up")
+COMMIT = ("logp", "entropy", "margin", "runner_up", "drawn_logp")
 """Recorded for each offset when it is committed; the terms of the score follow, and add up to it."""
 
 CHUNK = 32
@@ -164,14 +164,16 @@ class BatchRecord:
         step = self.commit_step_in_window.read() - self._first_unflushed_step
         at = step.clamp(min=0)
         at_commit = belief.at(at)
-        channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
+        runner_up = self._runner_up(score, torch.stack([d.chosen for d in decisions]))
         is_score = len(decisions[0].terms) == 1 and not decisions[-1].unranked  # then the score is its one term
         terms = [] if is_score else [torch.stack(term) for term in zip(*(d.terms for d in decisions), strict=True)]
-        channels += [term.expand_as(score) for term in terms] or [score]
+        channels = [term.expand_as(score) for term in terms] or [score]
         values = [
             at_commit.logp,
             at_commit.entropy,
             at_commit.margin,
+            runner_up.gather(0, at[None])[0],
+            at_commit.logp if at_commit.drawn_logp is None else at_commit.drawn_logp,
             *(channel.gather(0, at[None])[0] for channel in channels),
         ]
         self._commit_in_window.write(step >= 0, torch.stack([value.double() for value in values]))
@@ -268,6 +270,13 @@ class HostRows:
             seed=self._seeds[at],
             window=torch.from_numpy(self._window[at, :, : self.steps[at]]),
         )
+
+    @property
+    def drawn_logp(self) -> NDArray[np.float64]:
+        """The log probability of each committed token in the distribution it was drawn from, `[N, S]`; NaN elsewhere.
+        Where the state does not record it, that of the clean logits."""
+        found: NDArray[np.float64] = self._record.commit[COMMIT.index("drawn_logp")].numpy()
+        return found
 
     @property
     def rows_without_probability(self) -> NDArray[np.bool_]:

@@ -71,11 +71,18 @@ class State:
     """Made by :meth:`open_blocks`."""
 
     def __init__(
-        self, denoiser: Denoiser, *, observe: Observe = "open", drafts: bool = False, noise: NoiseSource = PhiloxNoise
+        self,
+        denoiser: Denoiser,
+        *,
+        observe: Observe = "open",
+        drafts: bool = False,
+        noise: NoiseSource = PhiloxNoise,
+        drawn_logp: bool = False,
     ) -> None:
+        """`drawn_logp` records the log probability of each token in the distribution it was drawn from."""
         check_options(observe, drafts, noise)
         self.denoiser, self.facts = denoiser, Facts.of(denoiser)
-        self.observe, self.drafts, self.noise = observe, drafts, noise
+        self.observe, self.drafts, self.noise, self.drawn_logp = observe, drafts, noise, drawn_logp
         self.rows, self.lanes = Rows.none(), list[Lane]()
         self.samplers = list[Sampler]()
         """Each row's, as the caller gave it."""

@@ -48,6 +48,8 @@ class RowRecord:
     """The whole proposal of each step, by offset; empty unless asked for."""
     probes: list[int]
     """Probes at each step; empty unless the sampler has any."""
+    drawn_logp: Tensor | None = None
+    """As in :class:`~uncode.core.belief.Belief`; no trace has it."""
 
     @property
     def forwards(self) -> int:

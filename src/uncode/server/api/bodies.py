@@ -6,13 +6,14 @@ says: a body that is refused costs one error, however long it is.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
+from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from ..decoding.prompts import PreparedPrompt, Prompts
 from ..errors import ApiError
-from .fields import TEXT_OR_LIST, Body, DecodeFields, NeverSet, NoneOrOne, Whole, _only
+from .fields import TEXT_OR_LIST, UNSUPPORTED, Body, DecodeFields, Identifier, NeverSet, NoneOrOne, Whole, _only
 
 MAX_MESSAGES = 2048
 """Messages of a chat, and parts of a message."""
@@ -56,8 +57,8 @@ class CompletionBody(DecodeFields):
         None,
         description="Log probabilities of the tokens when they were committed; 1 at temperature 0 alone.",
     )
-    echo: Annotated[StrictBool | None, _only(False)] = None
-    best_of: Annotated[StrictInt | None, _only(1)] = None
+    echo: StrictBool | None = Field(None, description="Show the prompt before the answer.")
+    best_of: StrictInt | None = Field(None, description="The same as n, or nothing: answers are not ranked.")
 
     @property
     def prompt_count(self) -> int:
@@ -65,6 +66,18 @@ class CompletionBody(DecodeFields):
         return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
     def prepare(self, read: Prompts, length: int | None) -> list[PreparedPrompt]:
+        if self.best_of not in (None, self.n or 1):
+            raise ApiError(400, f"best_of {UNSUPPORTED}: leave it out, or send n.", param="best_of", code="unsupported")
+        found = self._prepare(read, length)
+        if not self.echo:
+            return found
+        given = {"infill": self.infill, "logprobs": self.logprobs, "diffusing": self.diffusing or None}
+        unfit = [name for name, value in given.items() if value is not None]
+        if unfit:
+            raise ApiError(400, f"echo goes with a plain answer: leave out {unfit[0]}.", param="echo")
+        return [read.echoed(one) for one in found]
+
+    def _prepare(self, read: Prompts, length: int | None) -> list[PreparedPrompt]:
         prompt = self.prompt
         if self.infill is not None:
             if prompt or self.suffix is not None:
@@ -88,18 +101,31 @@ class FimBody(DecodeFields):
 
     prompt: StrictStr
     suffix: StrictStr | None = None
-    min_tokens: Annotated[StrictInt | None, _only(0)] = None
     random_seed: Whole | None = Field(None, description="Another name of seed.")
 
     def prepare(self, read: Prompts, length: int | None) -> list[PreparedPrompt]:
         return [read.answer(self.prompt, length, self.suffix)]
 
 
+MEDIA = {"image": "images", "input_image": "images", "image_url": "images", "input_audio": "sounds", "audio": "sounds"}
+MEDIA |= {"video_url": "videos", "file": "files", "input_file": "files"}
+"""Parts of a message that are no text."""
+
+
 class TextPart(Body):
     """A part of a message that is text."""
 
-    type: Literal["text"]
+    type: Literal["text", "input_text", "output_text"]
     text: StrictStr
+    annotations: Annotated[list[object] | None, _only([])] = None
+    logprobs: Annotated[list[object] | None, _only([])] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_media(cls, data: Any) -> Any:
+        if isinstance(data, dict) and isinstance(kind := data.get("type"), str) and kind in MEDIA:
+            raise ValueError(f"{UNSUPPORTED}: {MEDIA[kind]} are not supported; send text")
+        return data
 
 
 class Message(Body):
@@ -111,12 +137,23 @@ class Message(Body):
         | Annotated[list[TextPart], Field(fail_fast=True, max_length=MAX_MESSAGES), Tag("list")],
         TEXT_OR_LIST,
     ]
-    name: NeverSet = None
+    name: Identifier = None
     refusal: NeverSet = None
     annotations: Annotated[list[object] | None, _only([])] = None
     audio: NeverSet = None
-    tool_calls: Annotated[list[object] | None, _only([])] = None
-    function_call: NeverSet = None
+    tool_calls: Annotated[list[object] | None, _only([], why="tools")] = None
+    function_call: Annotated[SkipJsonSchema[Any], _only(why="tools")] = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_turns_of_tools(cls, data: Any) -> Any:
+        """An assistant that called a tool said nothing."""
+        if not isinstance(data, dict):
+            return data
+        if data.get("role") in ("tool", "function"):
+            raise ValueError(f"{UNSUPPORTED}: tools are not supported; leave their messages out")
+        is_silent = data.get("role") == "assistant" and "content" in data and data["content"] is None
+        return data | {"content": ""} if is_silent else data
 
     def plain(self) -> dict[str, str]:
         """Role and text, as chat templates read them."""
@@ -138,10 +175,10 @@ class ChatBody(DecodeFields):
     top_logprobs: NoneOrOne | None = Field(None, description="1 at temperature 0 alone.")
     response_format: ResponseFormat | None = None
     modalities: Annotated[Annotated[list[StrictStr], Field(fail_fast=True)] | None, _only(["text"])] = None
-    tools: Annotated[list[object] | None, _only([])] = None
-    functions: Annotated[list[object] | None, _only([])] = None
-    tool_choice: Annotated[StrictStr | None, _only("none", "auto")] = None
-    function_call: Annotated[StrictStr | None, _only("none", "auto")] = None
+    tools: Annotated[list[object] | None, _only([], why="tools")] = None
+    functions: Annotated[list[object] | None, _only([], why="tools")] = None
+    tool_choice: Annotated[Any, _only("none", "auto", why="tools")] = None
+    function_call: Annotated[Any, _only("none", "auto", why="tools")] = None
     parallel_tool_calls: StrictBool | None = None
     prediction: NeverSet = None
     audio: NeverSet = None

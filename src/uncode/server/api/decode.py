@@ -18,8 +18,11 @@ from .bodies import ChatBody, CompletionBody, FimBody
 from .fields import DecodeFields
 from .read_body import BodyRoute, near_or_off_the_loop
 from .replies import ChatAnswer, ChatReply, Reply, TextAnswer, TextReply, decoded, server_sent
+from .responses import ResponsesAnswer, ResponsesBody, ResponsesReply
 
 T = TypeVar("T")
+PROMPT_FIELDS = {"prompt", "suffix", "infill", "messages", "instructions", "input"}
+"""What a log shows of a body, where it shows prompts."""
 
 
 def decode_routes(service: Service) -> APIRouter:
@@ -44,6 +47,11 @@ def decode_routes(service: Service) -> APIRouter:
             raise ApiError(400, "top_logprobs needs logprobs=true.", param="top_logprobs")
         return await _answer(service, request, body, ChatReply, body.top_logprobs or 0 if body.logprobs else None)
 
+    @routes.post("/v1/responses", summary="Answer a text or a chat.", responses=decoded(ResponsesAnswer))
+    async def responses(body: ResponsesBody, request: Request) -> Response:
+        body.max_tokens = body.max_tokens if body.max_output_tokens is None else body.max_output_tokens
+        return await _answer(service, request, body, ResponsesReply, None)
+
     return routes
 
 
@@ -58,7 +66,7 @@ def _length(body: DecodeFields) -> int | None:
 async def _answer(
     service: Service,
     request: Request,
-    body: CompletionBody | FimBody | ChatBody,
+    body: CompletionBody | FimBody | ChatBody | ResponsesBody,
     kind: type[Reply],
     logprobs: int | None,
 ) -> Response:
@@ -77,7 +85,7 @@ async def _answer(
     facts |= {"sampler": served.sampler, "seed": served.recipe["seed"]}
     facts |= {"choices": len(served.rows), "stream": bool(body.stream)}
     if service.settings.log_prompts:
-        facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
+        facts["prompt"] = body.model_dump(include=PROMPT_FIELDS, exclude_none=True)
     if not body.stream:
         await _unless_gone(request, served, _ended(served))
         facts |= service.count(served, reply.prompt_tokens)
@@ -153,8 +161,8 @@ async def _stream(
             yield server_sent(chunk | recipe)
             recipe = {}
         facts |= service.count(served, reply.prompt_tokens)
-        if usage:
-            yield server_sent(reply.usage_chunk(served.outputs))
+        for ending in reply.ending_chunks(served.outputs, usage):
+            yield server_sent(ending)
         yield server_sent("[DONE]")
     except Exception as error:
         if not isinstance(error, ApiError):  # without an event the client could not tell it from a lost connection

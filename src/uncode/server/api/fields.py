@@ -26,16 +26,22 @@ from ...samplers.options import OPTIONS
 SEED_LIMIT = 2**63
 MAX_NAME = 512
 """Characters of a name, and of an option that is one."""
+UNSUPPORTED = "cannot be honoured"
+"""In the errors of fields that are known, and of values that they may not have."""
 MAX_STOPS = 4
+MAX_STOP_IDS = 128
 MAX_STOP = 4096
 """Characters of a stop string."""
 
 
-def _only(*neutral: Any) -> AfterValidator:
+def _only(*neutral: Any, why: str = "") -> AfterValidator:
+    """A field that is harmless at these values alone; `why` names what is not supported."""
+
     def check(value: Any) -> Any:
         if value is not None and value not in neutral:
             allowed = " or ".join(json.dumps(one) for one in neutral)
-            raise ValueError(f"cannot be honoured: leave it out{f', or send {allowed}' if neutral else ''}")
+            reason = f"{UNSUPPORTED}: {f'{why} are not supported; ' if why else ''}leave it out"
+            raise ValueError(reason + (f", or send {allowed}" if neutral else ""))
         return value
 
     return AfterValidator(check)
@@ -53,6 +59,13 @@ def _whole(value: Any) -> Any:
 
 
 Whole = Annotated[StrictInt, BeforeValidator(_whole)]
+
+
+def _of_all(value: int | None) -> int | None:
+    """Clients send -1 or 0 for no limit."""
+    return value if value is not None and value > 0 else None
+
+
 AtLeastOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
 NoneOrOne = Annotated[
     StrictInt, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_at_most_one), BeforeValidator(_whole)
@@ -123,7 +136,9 @@ class DecodeFields(SamplerFields):
         None, description="Of the proposed tokens. Default: the sampler's own, which is 0 for most."
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
-    top_k: AtLeastOne | None = Field(None, description="Draw among the k most probable tokens.")
+    top_k: Annotated[StrictInt | None, Field(ge=-1), AfterValidator(_of_all), BeforeValidator(_whole)] = Field(
+        None, description="Draw among the k most probable tokens; -1 and 0 stand for all."
+    )
     seed: Annotated[StrictInt, Field(ge=-SEED_LIMIT, lt=SEED_LIMIT - 1024), BeforeValidator(_whole)] | None = Field(
         None, description="Choice i uses seed + i. The same seed gives the same text, whatever the load."
     )
@@ -133,6 +148,10 @@ class DecodeFields(SamplerFields):
         ]
         | None
     ) = Field(None, description="At most 4 strings of at most 4096 characters. The text ends before the first of them.")
+    stop_token_ids: Annotated[list[StrictInt], Field(fail_fast=True, max_length=MAX_STOP_IDS)] | None = Field(
+        None, description="The text ends before the first of these tokens."
+    )
+    ignore_eos: StrictBool | None = Field(None, description="Go on behind an EOS token, and fill every mask.")
     max_tokens: AtLeastOne | None = Field(None, description="Tokens to generate: the masks of the canvas.")
     max_completion_tokens: AtLeastOne | None = Field(None, description="The newer name of max_tokens.")
     n: AtLeastOne | None = Field(None, description="Choices per prompt.")
@@ -144,6 +163,9 @@ class DecodeFields(SamplerFields):
         False, description="Streams only: each chunk has the whole text, and replaces the one before."
     )
     trace: StrictBool = Field(False, description="Add the trace of each choice.")
+    step_map: StrictBool = Field(
+        False, description="Add the tokens of each choice, and which of its forwards committed each of them."
+    )
     # harmless at these values alone
     presence_penalty: Zero = None
     frequency_penalty: Zero = None
@@ -155,7 +177,8 @@ class DecodeFields(SamplerFields):
     prompt_cache_key: Identifier = None
     service_tier: Annotated[StrictStr | None, _only("auto", "default")] = None
     store: Annotated[StrictBool | None, _only(False)] = None
-    metadata: Annotated[dict[str, Any] | None, _only({})] = None
+    min_tokens: Annotated[StrictInt | None, _only(0)] = None
+    metadata: Annotated[dict[Name, Name], Field(max_length=16)] | None = Field(None, description="Of the client alone.")
 
     @property
     def prompt_count(self) -> int:

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from ...core.errors import nearest, shown
 from ..errors import ApiError, Json
-from .fields import DecodeFields
+from .fields import UNSUPPORTED, Body
 
 LONG_BODY = 32_768
 """Bytes from which on a body is read in a thread, and its prompts are encoded there, so that others are not held up."""
@@ -46,7 +46,7 @@ async def near_or_off_the_loop(request: Request, work: Callable[[], T]) -> T:
     return await asyncio.to_thread(work) if is_long else work()
 
 
-async def _read(request: Request, kind: type[DecodeFields]) -> DecodeFields:
+async def _read(request: Request, kind: type[Body]) -> Body:
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if not (media == "application/json" or (media.startswith("application/") and media.endswith("+json"))):
         raise ApiError(400, NO_JSON)
@@ -54,7 +54,7 @@ async def _read(request: Request, kind: type[DecodeFields]) -> DecodeFields:
     return await near_or_off_the_loop(request, lambda: _parsed(content, kind))
 
 
-def _parsed(content: bytes, kind: type[DecodeFields]) -> DecodeFields:
+def _parsed(content: bytes, kind: type[Body]) -> Body:
     if _containers(content) > MAX_CONTAINERS and _containers(_outside_strings(content)) > MAX_CONTAINERS:
         raise ApiError(400, f"the body has too many lists and objects: send at most {MAX_CONTAINERS}.")
     try:
@@ -79,7 +79,7 @@ def _containers(content: bytes) -> int:
     return content.count(b"[") + content.count(b"{")
 
 
-def _explain(error: ValidationError, data: Json, kind: type[DecodeFields]) -> ApiError:
+def _explain(error: ValidationError, data: Json, kind: type[Body]) -> ApiError:
     """The first thing that is wrong in the body `data`, with the near name for a field that is unknown."""
     problems = error.errors(include_url=False)
     first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
@@ -87,7 +87,7 @@ def _explain(error: ValidationError, data: Json, kind: type[DecodeFields]) -> Ap
     if first["type"] == "extra_forbidden":
         return ApiError(400, _unknown(first["loc"], place, kind), param=place, code="unknown_field")
     reason = str(first["msg"]).removeprefix("Value error, ")
-    code = "unsupported" if "cannot be honoured" in reason else None
+    code = "unsupported" if UNSUPPORTED in reason else None
     most = first.get("ctx", {}).get("max_length")
     sentences = {
         "missing": f"{place} is missing.",
@@ -114,7 +114,7 @@ def _place(problem: ErrorDetails, data: object) -> str:
     return found.removeprefix(".")
 
 
-def _unknown(path: tuple[int | str, ...], place: str, kind: type[DecodeFields]) -> str:
+def _unknown(path: tuple[int | str, ...], place: str, kind: type[Body]) -> str:
     field = str(path[-1])[:60]
     where = place.removesuffix(field).removesuffix(".")
     if where:

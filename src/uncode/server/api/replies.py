@@ -73,6 +73,8 @@ class AnyChoice(AnswerPart):
     finish_reason: Literal["stop", "length"]
     logprobs: Json | None
     trace: Json | None = None
+    token_ids: list[int] | None = None
+    step_map: list[int] | None = None
 
 
 class TextChoice(AnyChoice):
@@ -171,7 +173,7 @@ class Reply:
         choices = []
         for index, one in enumerate(outputs):
             choice = {"index": index} | self._choice(one.text) | {"finish_reason": one.finish_reason}
-            choices.append(choice | {"logprobs": self._logprobs(one.logs, 0)} | _trace(one))
+            choices.append(choice | {"logprobs": self._logprobs(one.logs, 0)} | one.on_request)
         return self._head(self.whole) | self.recipe | {"choices": choices, "usage": self.usage(outputs)}
 
     def first_chunks(self, choices: int) -> list[Json]:
@@ -195,11 +197,11 @@ class Reply:
     def last_chunk(self, index: int, output: CompletionOutput) -> Json:
         """The chunk that ends a choice."""
         ending: Json = {"finish_reason": output.finish_reason, "logprobs": None}
-        return self._chunk(index, self._delta(None), ending | _trace(output))
+        return self._chunk(index, self._delta(None), ending | output.on_request)
 
-    def usage_chunk(self, outputs: list[CompletionOutput]) -> Json:
-        """The chunk with the usage alone."""
-        return self._head(self.part) | {"choices": [], "usage": self.usage(outputs)}
+    def ending_chunks(self, outputs: list[CompletionOutput], usage: bool) -> list[Json]:
+        """What closes a stream: the usage alone, where it was asked for."""
+        return [self._head(self.part) | {"choices": [], "usage": self.usage(outputs)}] if usage else []
 
     def usage(self, outputs: list[CompletionOutput]) -> Json:
         """Tokens, and forwards that the rows took part in."""
@@ -282,10 +284,6 @@ class ChatReply(Reply):
             entry: Json = {"token": log.text, "logprob": log.logp, "bytes": list(log.text.encode())}
             entries.append(entry | {"top_logprobs": [entry] if self.alternatives else []})
         return {"content": entries, "refusal": None}
-
-
-def _trace(output: CompletionOutput) -> Json:
-    return {} if output.trace is None else {"trace": output.trace}
 
 
 def server_sent(data: Json | str) -> str:

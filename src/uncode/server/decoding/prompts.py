@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError
@@ -29,6 +29,8 @@ class PreparedPrompt:
     kind: type[RowReader] = RowReader
     context: Sequence[int] = ()
     """Tokens that the answer continues in the same word or line: those before a gap."""
+    lead: str = ""
+    """Text that is shown before the answer."""
 
     @property
     def is_answer(self) -> bool:
@@ -36,10 +38,13 @@ class PreparedPrompt:
         return self.kind is RowReader
 
     def reader(self, denoiser: Denoiser, wanted: Wanted) -> RowReader:
-        unfit = "stop" if wanted.stops else "logprobs" if wanted.logprobs else None
+        ends = "stop" if wanted.stops else "stop_token_ids" if wanted.stop_ids else None
+        unfit = ends or ("logprobs" if wanted.logprobs else None)
         if unfit is not None and not self.is_answer:
             raise ApiError(400, f"a prompt with gaps takes no {unfit}: leave it out.", param=unfit)
-        return self.kind(denoiser, self.prompt, wanted, self.context)
+        reader = self.kind(denoiser, self.prompt, wanted, self.context)
+        reader.lead = self.lead or reader.lead
+        return reader
 
 
 class Prompts:
@@ -63,25 +68,38 @@ class Prompts:
 
     def chat(self, messages: list[dict[str, str]], length: int | None) -> PreparedPrompt:
         """Messages through the model's chat template. A model without one gets their texts, a blank line between."""
-        self._check_texts([one["content"] for one in messages], "messages")
         before, after = self._denoiser.frame
+        return self._masks_between([*before, *self._chat_ids(messages)], length, after)
+
+    def tokens(self, asked: str | list[dict[str, str]], with_frame: bool) -> list[int]:
+        """The token ids of a text or of messages, with those that stand before every prompt or without."""
+        if isinstance(asked, str):
+            self._check_texts([asked], "prompt")
+        ids = self._encode(asked, "prompt") if isinstance(asked, str) else self._chat_ids(asked)
+        return [*(self._denoiser.frame[0] if with_frame else ()), *ids]
+
+    def text(self, ids: list[int]) -> str:
+        """The text of token ids."""
+        self._check_prompt(len(ids), 0)
+        self._check_ids(ids, "tokens")
+        return str(self._denoiser.tokenizer.decode(ids))
+
+    def _chat_ids(self, messages: list[dict[str, str]]) -> list[int]:
+        self._check_texts([one["content"] for one in messages], "messages")
         prompt: str | Messages = messages
         if not self.has_chat_template:
             prompt = "\n\n".join(one["content"] for one in messages)
         if isinstance(prompt, str) and not prompt.strip():
             raise ApiError(400, "the messages are empty: send a text.", param="messages")
-        return self._masks_between([*before, *self._encode(prompt, "messages")], length, after)
+        return self._encode(prompt, "messages")
 
     def ids(self, ids: list[int], length: int | None) -> PreparedPrompt:
         """Token ids as they are. Mask ids among them are gaps; without any, the answer follows."""
-        denoiser, mask = self._denoiser, self._denoiser.mask_id
+        mask = self._denoiser.mask_id
         masks = ids.count(mask)
         self._check_length(masks, "prompt")
         self._check_prompt(len(ids) - masks, masks)
-        strange = next((one for one in ids if not 0 <= one < denoiser.vocab_size), None)
-        if strange is not None:
-            limit = f"the vocabulary has ids from 0 to {denoiser.vocab_size - 1}"
-            raise ApiError(400, f"token id {strange} is not the model's: {limit}.", param="prompt")
+        self._check_ids(ids, "prompt")
         if not ids:
             raise ApiError(400, "the prompt is empty: send token ids.", param="prompt")
         if not masks:
@@ -117,6 +135,13 @@ class Prompts:
         if masks != sum(sizes):
             raise ApiError(400, "a text of infill contains the mask token: give gaps as numbers.", param="infill")
         return self._with_gaps(prompt, GapsReader)
+
+    def echoed(self, prompt: PreparedPrompt) -> PreparedPrompt:
+        """The prompt with its own text before the answer. A prompt with gaps is shown in any case."""
+        if not prompt.is_answer:
+            return prompt
+        before, ids = len(self._denoiser.frame[0]), prompt.prompt.ids[: prompt.prompt.gaps[0][0]]
+        return replace(prompt, lead=self._denoiser.tokenizer.decode(ids[before:], skip_special_tokens=True))
 
     def _encode(self, prompt: str | Messages, param: str) -> list[int]:
         try:
@@ -154,6 +179,13 @@ class Prompts:
         most = self._limits.max_tokens
         if length > most:
             raise ApiError(400, f"{length} tokens are too many: this server generates at most {most}.", param=param)
+
+    def _check_ids(self, ids: Sequence[int], param: str) -> None:
+        size = self._denoiser.vocab_size
+        strange = next((one for one in ids if not 0 <= one < size), None)
+        if strange is not None:
+            limit = f"the vocabulary has ids from 0 to {size - 1}"
+            raise ApiError(400, f"token id {strange} is not the model's: {limit}.", param=param)
 
     def _check_texts(self, texts: Sequence[str], param: str) -> None:
         characters, most = sum(map(len, texts)), CHARACTERS_PER_TOKEN * self._limits.prompt_tokens

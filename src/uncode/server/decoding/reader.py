@@ -64,7 +64,8 @@ class CompletionOutput:
     logs: list[TokenLog]
     last: Update
     """What was not in an update yet."""
-    trace: Json | None = None
+    on_request: Json = field(default_factory=dict)
+    """What the client asked for besides: the trace, the tokens and their step map."""
 
 
 @dataclass(frozen=True)
@@ -72,16 +73,20 @@ class Wanted:
     """What a client wants to know of a row."""
 
     stops: tuple[str, ...] = ()
+    stop_ids: frozenset[int] = frozenset()
+    """Tokens before which the text ends, beside EOS."""
+    ignores_eos: bool = False
     stream: bool = False
     commits: bool = False
     diffusing: bool = False
     logprobs: bool = False
     trace: bool = False
+    step_map: bool = False
 
     @property
     def listens(self) -> bool:
         """Whether each forward has to be looked at."""
-        return self.stream or bool(self.stops)
+        return self.stream or bool(self.stops or self.stop_ids)
 
 
 class RowReader:
@@ -94,7 +99,9 @@ class RowReader:
         """`context` are tokens that the answer continues in the same word or line: those before a gap."""
         self._denoiser, self._prompt, self.wanted = denoiser, prompt, wanted
         self._decode = partial(denoiser.tokenizer.decode, skip_special_tokens=True)
-        self._first, self._eos = prompt.gaps[0][0], frozenset(denoiser.eos_ids)
+        self._first, self.lead = prompt.gaps[0][0], ""
+        """`lead` is shown before the answer."""
+        self._eos = wanted.stop_ids if wanted.ignores_eos else wanted.stop_ids.union(denoiser.eos_ids)
         self._masks = sum(stop - start for start, stop in prompt.gaps)
         self._length = prompt.gaps[0][1] - self._first
         self._text, self._cut = SettledText(self._decode, context), StopCut(wanted.stops)
@@ -104,6 +111,7 @@ class RowReader:
         self._logp: dict[int, float] = {}
         self._logs: list[TokenLog] = []
         self._finish: FinishReason | None = None
+        self._has_stop_id = False
         self._last_step = -1
 
     def update(self, step: RowStep) -> Update:
@@ -143,14 +151,19 @@ class RowReader:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether a stop string has come, so that the row can end."""
-        return self._cut.found
+        """Whether a stop string or token has come, so that the row can end."""
+        return self._cut.found or self._has_stop_id
 
     def finish(self, row: FinishedRow) -> CompletionOutput:
         """The answer of a row that has ended."""
         trace = row.trace() if self.wanted.trace or (self.wanted.logprobs and not self.wanted.listens) else None
         if trace is not None and self.wanted.logprobs:
             self._logp = {at: logp for at, logp in enumerate(trace.logp[0].tolist()) if math.isfinite(logp)}
+        on_request: Json = {}
+        if self.wanted.step_map:
+            on_request = {"token_ids": row.generated.tolist(), "step_map": row.commit_step.tolist()}
+        if trace is not None and self.wanted.trace:
+            on_request["trace"] = trace.row(0, self._denoiser.tokenizer)
         last = Update()
         self._advance(row.generated.tolist(), row.canvas.span, last)
         self._end(last)
@@ -164,19 +177,21 @@ class RowReader:
             forwards=row.forwards,
             logs=self._logs,
             last=last,
-            trace=trace.row(0, self._denoiser.tokenizer) if trace is not None and self.wanted.trace else None,
+            on_request=on_request,
         )
 
     def _count(self) -> int:
         return len(self._read)
 
     def _advance(self, tokens: list[int], settled: int, found: Update) -> None:
+        lead, self.lead = self.lead, ""
+        self._show(lead, found)
         for offset in range(len(self._read), min(settled, self._length)):
             if self._finish is not None:
                 return
             token = tokens[offset]
             if token in self._eos:
-                self._finish = "stop"
+                self._finish, self._has_stop_id = "stop", token in self.wanted.stop_ids
                 return
             self._read.append(token)
             text = self._text.push(token)
@@ -248,12 +263,7 @@ class IdsReader(GappedReader):
     def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted, context: Sequence[int] = ()) -> None:
         super().__init__(denoiser, prompt, wanted, context)
         self._eos, self._length = frozenset(), len(prompt.ids) - self._first
-        self._lead = "".join(map(self._text.push, prompt.ids[: self._first]))
-
-    def _advance(self, tokens: list[int], settled: int, found: Update) -> None:
-        lead, self._lead = self._lead, ""
-        self._show(lead, found)
-        super()._advance(tokens, settled, found)
+        self.lead = "".join(map(self._text.push, prompt.ids[: self._first]))
 
 
 class GapsReader(GappedReader):

@@ -100,7 +100,8 @@ class DraftSteps:
     def _plan_of(self, place: Place) -> Plan:
         """The plan of every step but a block's first."""
         here = place.take(self._members[self._each])
-        return self._cache(replace(here, block_step=np.ones_like(here.block_step)))
+        plan = self._cache(replace(here, block_step=np.ones_like(here.block_step)))
+        return replace(plan, block=here.block)
 
     def _drafted(self) -> Tensor:
         """The rows' canvases, each followed by its drafts, `[n * k, L]`: draft j has what j steps would commit."""

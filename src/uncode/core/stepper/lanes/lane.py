@@ -11,7 +11,6 @@ from torch import Tensor
 from ...canvas import Canvas
 from ...denoiser import Denoiser, Facts
 from ...errors import require
-from ...pieces.blocks import Blocks
 from ...pieces.piece import Piece
 from ...pieces.policy import Sampler
 from ...support.arrays import Ints
@@ -131,9 +130,8 @@ def _check_block_causal(sampler: Sampler, facts: Facts) -> None:
     )
     if length is None:
         return
-    divides = type(blocks) is Blocks and blocks.length is not None and length % blocks.length == 0
     require(
-        divides,
+        blocks.divides(length),
         f"this model fills blocks of {length} tokens one by one, and {blocks!r} has others: set "
         f"`block_length={length}`, or take another sampler.",
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from ....backbones.dialects.dream import DREAM
 from ....backbones.dialects.registry import is_dialect, without_model_type
 from ....backbones.loading import hub
-from ....backbones.loading.checkpoint import read_json
+from ....backbones.loading.folder import read_json
 from ....backbones.loading.tokenizer import tokenizer_of
 from ....core.errors import UncodeError, require
 from ....models import BUILT_IN, folder_of

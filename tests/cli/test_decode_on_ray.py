@@ -1,0 +1,204 @@
+"""`uncode decode --ray` on a local cluster: the answers of one machine, also where a worker is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.cli.running import run
+from uncode import UncodeError
+from uncode.adapters.ray_data import Answer, Decoder
+from uncode.cli.answering.on_ray import MAX_SHARD, RayRun, answer_on_ray, shard_name
+from uncode.util.arrow_files import ArrowPath
+
+ray = pytest.importorskip("ray", reason="ray is not installed")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+SAMPLER = ("--model", "toy", "--sampler", "confidence", "--set", "steps=4", "--set", "temperature=0.7")
+DECODER = {"model": "toy", "sampler": "confidence", "options": {"steps": 4, "temperature": 0.7}, "length": 16}
+WORKERS = 4
+
+
+class Counting(Decoder):
+    """Writes down what it begins, by the seeds."""
+
+    def __init__(self, log: str, **options: Any) -> None:
+        super().__init__(**options)
+        self.log = log
+
+    def answers(self, prompts: Sequence[Any], lengths: Sequence[int | None], seeds: Sequence[int]) -> list[Answer]:
+        with open(self.log, "a") as file:
+            file.write("".join(f"{os.getpid()} {seed}\n" for seed in seeds))
+        time.sleep(0.02)  # so that a kill hits it
+        return super().answers(prompts, lengths, seeds)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"}
+    path = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        [str(Path(p).resolve()) for p in ("src", ".")] + ([path] if path else [])
+    )
+    ray.init(
+        num_cpus=WORKERS,
+        include_dashboard=False,
+        object_store_memory=1 << 27,
+        log_to_driver=False,
+        logging_level="ERROR",
+    )
+    yield
+    ray.shutdown()
+    os.environ.pop("PYTHONPATH") if path is None else os.environ.update(PYTHONPATH=path)
+
+
+def write_prompts(folder: Path, count: int) -> Path:
+    """Two files, so that prompts are numbered across them; some prompts have an id, a length or a seed."""
+    folder.mkdir()
+    lines = []
+    for i in range(count):
+        line: dict[str, Any] = {"prompt": f"add {1 + i % 9} {1 + i // 9 % 9} {1 + i % 7}"}
+        line |= {"id": f"x{i}"} if i % 3 == 0 else {}
+        line |= {"length": 12 + i % 5} if i % 2 else {}
+        lines.append(json.dumps(line) + "\n")
+    half = count // 2
+    (folder / "a.jsonl").write_text("".join(lines[:half]))
+    (folder / "b.jsonl").write_text("".join(lines[half:]))
+    return folder
+
+
+def on_one_machine(prompts: Path, out: Path) -> str:
+    whole = out.with_suffix(".prompts.jsonl")
+    whole.write_text("".join((prompts / name).read_text() for name in ("a.jsonl", "b.jsonl")))
+    done = run("decode", "--input", str(whole), "--out", str(out), *SAMPLER, "--length", "16")
+    assert done.returncode == 0, done.stderr
+    return out.read_text()
+
+
+def together(folder: Path) -> str:
+    return "".join(file.read_text() for file in sorted(folder.glob("part-*.jsonl")))
+
+
+def test_a_cluster_gives_the_answers_of_one_machine(
+    cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Then a part is lost and made again, and what does not fit is refused."""
+    prompts, out = write_prompts(tmp_path / "prompts", 90), tmp_path / "answers"
+    expected = on_one_machine(prompts, tmp_path / "one.jsonl")
+    again = RayRun(ArrowPath(str(prompts)), ArrowPath(str(out)), DECODER, "", 2)
+    answer_on_ray(again, as_json=True)
+    assert together(out) == expected
+    report = json.loads(capsys.readouterr().out)
+    assert report["answers"] == 90 and report["resumed"] == 0 and report["forwards"] > 90
+    size = json.loads((out / "job.json").read_text())["shard"]
+    (out / shard_name(1)).unlink()
+    before = {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")}
+    answer_on_ray(again, as_json=True)
+    assert together(out) == expected and json.loads(capsys.readouterr().out)["resumed"] == 90 - size
+    assert all((out / name).stat().st_mtime_ns == then for name, then in before.items())
+    other = RayRun(ArrowPath(str(prompts)), ArrowPath(str(out)), DECODER | {"seed": 5}, "", 2)
+    with pytest.raises(UncodeError, match="is a job begun with seed none, now 5"):
+        answer_on_ray(other)
+    with (prompts / "b.jsonl").open("a") as file:
+        file.write('{"prompt": "what is this"}\n')
+    unknown = RayRun(ArrowPath(str(prompts)), ArrowPath(str(tmp_path / "new")), DECODER, "", 2)
+    with pytest.raises(UncodeError, match=r"line 46 of 'b\.jsonl': the toy model does not know the word 'what'"):
+        answer_on_ray(unknown)
+
+
+@pytest.mark.slow
+def test_ten_thousand_prompts_and_a_worker_that_is_killed(
+    cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The answers are those of one machine, and nothing beyond the shard of the worker that died is decoded twice."""
+    count = 10_000
+    prompts, out, log = write_prompts(tmp_path / "prompts", count), tmp_path / "answers", tmp_path / "begun"
+    expected, killed = on_one_machine(prompts, tmp_path / "one.jsonl"), list[int]()
+
+    def kill_half_way() -> None:
+        while not killed:
+            begun = log.read_text().splitlines() if log.exists() else []
+            if len(begun) >= count // 2:
+                killed.append(int(begun[-1].split()[0]))
+                os.kill(killed[0], signal.SIGKILL)
+            time.sleep(0.01)
+
+    thread = Thread(target=kill_half_way, daemon=True)
+    thread.start()
+    began = time.monotonic()
+    decoder = DECODER | {"log": str(log)}
+    answer_on_ray(RayRun(ArrowPath(str(prompts)), ArrowPath(str(out)), decoder, "", WORKERS, Counting), as_json=True)
+    seconds = time.monotonic() - began
+    thread.join()
+    assert together(out) == expected
+    begun = Counter(line.split()[1] for line in log.read_text().splitlines())
+    twice = sum(times - 1 for times in begun.values())
+    assert len(begun) == count and 0 < twice <= MAX_SHARD
+    workers = {line.split()[0] for line in log.read_text().splitlines()}
+    assert len(workers) > WORKERS  # another one took the place of the one that died
+    with capsys.disabled():
+        shards = len(list(out.glob("part-*")))
+        print(
+            f"\n{count:,} prompts, {shards} shards, {WORKERS} workers, 1 killed: {twice} decoded twice, {seconds:.0f} s"
+        )
+
+
+def test_the_decoder_answers_batches_of_ray_data() -> None:
+    decoder = Decoder("toy", sampler="confidence", options={"steps": 4}, length=8)
+    batch = {"prompt": np.array(["add 1 2 3", "add 4 5 6"]), "seed": np.array([7, 8]), "name": np.array(["a", "b"])}
+    found = decoder(batch)
+    assert set(found) == {"prompt", "seed", "name", "text", "forwards"}
+    assert found["forwards"].tolist() == [4, 4] and found["seed"].tolist() == [7, 8]
+    alone = decoder.answers(["add 4 5 6"], [None], [8])
+    assert alone[0].text == found["text"][1]
+    chat = {"messages": [[{"role": "user", "content": "add 1 2 3"}]]}
+    with pytest.raises(UncodeError, match="prompt 0 of the batch: this model has no chat template"):
+        decoder(chat)
+    with pytest.raises(UncodeError, match="needs a column prompt or messages, and has text"):
+        decoder({"text": ["a"]})
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--workers", "2", "hello"), "--workers is for --ray"),
+        (("--ray", "--input", "a", "--out", "b", "--force"), "--force is for one machine"),
+        (("--ray", "--input", "a", "--out", "b", "--trace", "c"), "--trace is for one machine"),
+        (("--ray", "--input", "a"), "give --out FILE"),
+        (("hello", "--ray"), "--ray is for the prompts of --input"),
+        (("--ray", "--input", "nowhere", "--out", "b", "--model", "toy"), "there is no 'nowhere': give a file or"),
+    ],
+)
+def test_options_that_do_not_fit(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    import re
+
+    done = run("decode", *words)
+    assert done.returncode == 2 and re.search(message, done.stderr), done.stderr
+
+
+def test_a_folder_of_a_store(tmp_path: Path) -> None:
+    folder = ArrowPath(str(tmp_path / "new" / "folder"))
+    assert folder.names() == set()
+    folder.write("b.txt", b"two")
+    folder.write("a.txt", b"one")
+    assert folder.names() == {"a.txt", "b.txt"} and folder.read("b.txt") == b"two"
+    assert list(folder.files().items()) == [("a.txt", b"one"), ("b.txt", b"two")]
+    by_uri = ArrowPath((tmp_path / "new" / "folder").as_uri())
+    assert by_uri.names() == {"a.txt", "b.txt"} and not by_uri.is_local
+    by_uri.write("c.txt", b"three")
+    assert folder.read("c.txt") == b"three"
+    with pytest.raises(UncodeError, match="cannot be opened"):
+        ArrowPath("nothing://here").files()
