@@ -86,8 +86,8 @@ class KVCache:
         return moves
 
     def resize(self, length: int) -> None:
-        """Buffers for another number of columns, without content."""
-        self.length, self.buffers, self.capacity = length, [[] for _ in self.buffers], 0
+        """Buffers of as many rows for another number of columns, without content."""
+        self.length, self.buffers = length, [[] for _ in self.buffers]
 
     def clear(self) -> None:
         """Nothing is kept, and the buffers stay where they are."""
