@@ -234,7 +234,7 @@ def test_half_of_a_surrogate_pair_is_no_prompt(text: str) -> None:
 
 def test_signatures_stay_for_editors() -> None:
     assert list(inspect.signature(decode).parameters) == [
-        "denoiser", "canvas", "sampler", "seed", "observe", "drafts", "noise",
+        "denoiser", "canvas", "sampler", "seed", "constraint", "observe", "drafts", "noise",
     ]  # fmt: skip
     assert inspect.signature(decode).parameters["observe"].default == "open"
     assert list(inspect.signature(Canvas.after_prompt).parameters) == ["ids", "length", "mask_id", "pad_id"]

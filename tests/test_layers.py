@@ -105,8 +105,8 @@ def test_the_public_names() -> None:
     assert uncode.__all__ == [
         "Canvas", "Decider", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Rollout", "Sampler", "Stalled",
         "Step", "Trace", "UncodeError",
-        "__version__", "canvas_from_texts", "choose_threshold", "decode", "generate", "interventions", "legacy", "load",
-        "log_likelihood", "presets", "rollout", "steps", "two_orders", "wrap",
+        "__version__", "canvas_from_texts", "choose_threshold", "constraint", "decode", "generate", "interventions",
+        "legacy", "load", "log_likelihood", "presets", "rollout", "steps", "two_orders", "wrap",
     ]  # fmt: skip
     assert all(hasattr(uncode, name) for name in uncode.__all__)
     modules = {module.name for module in pkgutil.iter_modules(uncode.__path__)}

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .backbones.function import FunctionDenoiser
     from .backbones.guidance import Guided
     from .backbones.loading.load import load, wrap
+    from .constraints.constraint import constraint
     from .core.canvas import Canvas
     from .core.pieces.policy import Policy, Sampler
     from .core.stepper.advance import Step
@@ -45,6 +46,7 @@ __all__ = [
     "__version__",
     "canvas_from_texts",
     "choose_threshold",
+    "constraint",
     "decode",
     "generate",
     "interventions",
@@ -71,6 +73,7 @@ _MODULE_OF = {
     "Trace": "core.trace.trace",
     "canvas_from_texts": "generation.generate",
     "choose_threshold": "generation.threshold",
+    "constraint": "constraints.constraint",
     "decode": "generation.decoding",
     "generate": "generation.generate",
     "interventions": "samplers.interventions",

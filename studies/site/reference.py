@@ -151,7 +151,7 @@ def models_page() -> str:
             f"`{entry['name']}`",
             "chat" if entry["chat"] else "base",
             entry["licence"],
-            *(f"{entry['memory'][kind] / 1e9:.1f}" for kind in ("bfloat16", "fp8", "int4")),
+            *(_gigabytes(entry["memory"].get(kind)) for kind in ("bfloat16", "fp8", "int4")),
             entry["block_length"] or "",
         )
         for entry in json.loads(shown.output)
@@ -166,6 +166,10 @@ def models_page() -> str:
             "Every `AutoModelForMaskedLM` of transformers loads too. `tiny` and `toy` are built in.\n",
         ]
     )
+
+
+def _gigabytes(size: int | None) -> str:
+    return "" if size is None else f"{size / 1e9:.1f}"
 
 
 def configs_page() -> str:

@@ -17,7 +17,7 @@ from rich.console import Console
 import uncode
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
-from tests.cli.running import TOY, call, start_apart
+from tests.cli.running import TOY, call, run, start_apart
 from uncode import UncodeError
 from uncode.cli.answering import answer_file, choices, drawing
 from uncode.engine import Engine, Request, Result
@@ -368,3 +368,24 @@ def test_the_live_view_shows_the_text_around_gaps_and_what_is_taken_back(monkeyp
 def test_a_frame_is_not_drawn_for_every_step() -> None:
     pictures, trace = watched("add 3 4 5", uncode.presets.left_to_right())
     assert len(pictures) < len(trace) and "left_to_right  21 forwards\n" in pictures[-1]
+
+
+def test_answers_fulfil_a_constraint(tmp_path: Path) -> None:
+    """One prompt and a file of prompts; a file of other constraints is another job."""
+    schema = tmp_path / "schema.json"
+    schema.write_text('{"enum": [7, 12]}')
+    toy = ("--model", "toy", "--length", "6")
+    assert run("decode", "add 3 4 5", *toy, "--regex", "[0-9]+ [.]").stdout == "12 .\n"
+    assert run("decode", "add 3 4 5", *toy, "--choice", "7", "--choice", "then").stdout in ("7\n", "then\n")
+    assert run("decode", "add 3 4 5", *toy, "--json-schema", str(schema)).stdout in ("7\n", "12\n")
+    source, out = prompts(tmp_path / "prompts.jsonl", 2), tmp_path / "out.jsonl"
+    files = ("--input", str(source), "--out", str(out))
+    assert run("decode", *files, *toy, "--regex", "[0-9]+ [.]").returncode == 0
+    assert all(line["text"].endswith(" .") for line in lines(out))
+    assert "another" in run("decode", *files, *toy, "--regex", "[0-9]+").stderr
+    refused = run("decode", "add 3 4 5", *toy, "--json-schema", str(source))
+    assert "cannot be read" in refused.stderr
+    assert "an answer has one" in run("decode", "add 3", *toy, "--regex", "a", "--choice", "b").stderr
+    assert (
+        "a text with gaps takes no constraint" in run("decode", "add <mask:1>", "--model", "toy", "--regex", "a").stderr
+    )

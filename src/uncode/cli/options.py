@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,9 @@ from ..samplers.catalog import catalog, find, is_file, read_options, takes_table
 from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER, OPTIONS, SHARED
 from ..util.paths import require_file
 from .devices import DTYPES, WEIGHTS, check_device, check_dtype, check_weights
+
+if TYPE_CHECKING:
+    from ..constraints.constraint import TextConstraint
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 """A number as people write it: JSON has neither .8 nor 1. nor +1."""
@@ -171,6 +174,22 @@ Guidance = Annotated[
 ]
 Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at EOS.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+Regex = Annotated[
+    str | None,
+    typer.Option("--regex", metavar="EXPRESSION", help="The answer must match this regular expression (Python's)."),
+]
+Choice = Annotated[
+    list[str] | None,
+    typer.Option("--choice", metavar="TEXT", help="The answer must be one of these texts; may be repeated."),
+]
+JsonSchema = Annotated[
+    Path | None,
+    typer.Option(
+        "--json-schema",
+        metavar="FILE",
+        help="The answer must be JSON that is valid under the schema in this file; the schema true is any JSON.",
+    ),
+]
 ViewPage = Annotated[
     Path | None, typer.Option("--view", metavar="FILE", help="Write a page (HTML) that replays the decode.")
 ]
@@ -224,6 +243,25 @@ def read_settings(name: str, settings: list[str] | None, frequency: str | None =
 
         require_file(table_of(frequency) or find_table(frequency), "frequency table")
     return options
+
+
+def read_constraint(regex: str | None, choices: list[str] | None, json_schema: Path | None) -> TextConstraint | None:
+    """The constraint of --regex, --choice or --json-schema; None where none of them is given."""
+    given = {"--regex": regex, "--choice": choices or None, "--json-schema": json_schema}
+    names = [name for name, value in given.items() if value is not None]
+    require(len(names) < 2, f"{' and '.join(names)} are constraints each, and an answer has one: give one of them.")
+    if not names:
+        return None
+    from ..constraints.constraint import constraint
+
+    if json_schema is None:
+        return constraint(regex=regex, choices=choices or None)
+    require_file(str(json_schema), "JSON schema")
+    try:
+        schema = json.loads(json_schema.read_bytes())
+    except (ValueError, RecursionError, OSError) as error:
+        raise UncodeError(f"the JSON schema '{json_schema}' cannot be read: {error}.") from None
+    return constraint(json_schema=schema)
 
 
 def _setting(text: str) -> tuple[str, Any]:

@@ -218,7 +218,8 @@ class Engine(Generic[K]):
         start, span = self._columns(taken)
         canvas = _together(requests, start, span)
         with self.budget.watching((len(self._rows) + len(taken)) * (start + span)):
-            ids = self._state.add(canvas, [one.sampler for one in requests], [one.seed for one in requests])
+            samplers, seeds = [one.sampler for one in requests], [one.seed for one in requests]
+            ids = self._state.add(canvas, samplers, seeds, [one.constraint for one in requests])
         now = time.monotonic()
         for row, one in zip(ids, taken, strict=True):
             one.joined, one.share_before = now, self._share

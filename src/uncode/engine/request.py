@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.canvas import Canvas
+from ..core.constraint import Constraint
 from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require, shown
 from ..core.pieces.policy import Sampler
@@ -33,6 +34,7 @@ class Request(Generic[K]):
     """Of one row."""
     sampler: Sampler
     seed: int = 0
+    constraint: Constraint | None = None
     key: K = None  # type: ignore[assignment]  # a Request[None] needs no key
     """Whatever the caller wants to find on the result."""
     on_step: Listener | None = None
@@ -43,6 +45,8 @@ class Request(Generic[K]):
             raise UncodeError(f"a request holds a Canvas of one row, not {shown(self.canvas)}.")
         rows = self.canvas.rows
         require(rows == 1, f"a request holds a canvas of one row, not of {rows}: make a request for each row.")
+        fits = self.constraint is None or isinstance(self.constraint, Constraint)
+        require(fits, f"a request's constraint is made by uncode.constraint(...), not {shown(self.constraint)}.")
         if not isinstance(self.sampler, Sampler):  # the text of a sampler takes longer than the check
             raise UncodeError(f"a request holds a Sampler, not {shown(self.sampler)}.")
 

@@ -11,6 +11,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import require, shown
 from ..core.pieces.policy import Sampler
 from ..core.pieces.stop import AfterEos
+from ..core.stepper.constraints import Constraints, each_constraint
 from ..core.stepper.decode import Steps
 from ..core.stepper.requests import Samplers, Seeds, each_sampler
 from ..core.support.arguments import checks_arguments
@@ -26,6 +27,7 @@ class GenerateOptions(TypedDict, total=False):
     length: Length
     seed: Seeds
     stop_at_eos: bool
+    constraint: Constraints
 
 
 @overload
@@ -47,14 +49,17 @@ def generate(
     length: Length = None,
     seed: Seeds = 0,
     stop_at_eos: bool = True,
+    constraint: Constraints = None,
 ) -> str | list[str]:
     """The model's answer to a raw prompt, to messages (through the chat template), or to a list of either.
 
     `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
     tiny), or the path of a sampler file. Without a `length`, an answer has 96 tokens, or as many as the model has room
     for. A text with gaps, `"Paris is the <mask:2> of France."`, is returned with its gaps filled and takes no `length`;
-    of `<mask:?>` the model chooses the size. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding
-    of an answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every mask.
+    of `<mask:?>` the model chooses the size. The answer to a prompt fulfils the `constraint` that
+    :func:`uncode.constraint` made. For a list, `length`, `sampler`, `seed` and `constraint` may be one per prompt.
+    Decoding of an answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every
+    mask.
     """
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
@@ -64,7 +69,7 @@ def generate(
     )
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
-    trace = start_decode(denoiser, prompts, resolve_each(sampler, denoiser), seed, stop_at_eos).trace()
+    trace = start_decode(denoiser, prompts, resolve_each(sampler, denoiser), seed, stop_at_eos, constraint).trace()
     texts = answer_texts(denoiser, prompts, trace)
     if blank := blank_gaps(denoiser, prompts, trace):
         warnings.warn(blank[0], stacklevel=3)
@@ -80,11 +85,24 @@ def canvas_from_texts(denoiser: Denoiser, texts: str | Sequence[Any], *, length:
     return canvas_of(denoiser, read_prompts(denoiser, [texts] if isinstance(texts, str) else texts, length))
 
 
-def start_decode(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:
+def start_decode(
+    denoiser: Denoiser,
+    prompts: list[Prompt],
+    sampler: Samplers,
+    seed: Seeds,
+    stop_at_eos: bool,
+    constraint: Constraints = None,
+) -> Steps:
     """The decode of the prompts, before its first step. Gaps in a text are always filled completely."""
+    constraints = each_constraint(constraint, len(prompts))
+    for prompt, one in zip(prompts, constraints, strict=True):
+        require(
+            one is None or prompt.is_continued,
+            "a text with gaps takes no constraint: ask for an answer after a prompt, or leave the constraint out.",
+        )
     each = each_sampler(sampler, len(prompts))
     samplers = [sampler_for(denoiser, p, s, stop_at_eos) for s, p in zip(each, prompts, strict=True)]
-    return Steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)
+    return Steps(denoiser, canvas_of(denoiser, prompts), samplers, seed, constraints)
 
 
 def sampler_for(denoiser: Denoiser, prompt: Prompt, sampler: Sampler, stop_at_eos: bool) -> Sampler:

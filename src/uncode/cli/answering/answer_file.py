@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import typer
 
+from ...core.constraint import Constraint
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require
 from ...core.pieces.policy import Sampler
@@ -50,6 +51,7 @@ class DecodeSettings:
     length: int | None
     chat: bool
     stop_at_eos: bool
+    constraint: Constraint | None = None
 
 
 @dataclass(frozen=True)
@@ -182,6 +184,10 @@ def _items(job: FileJob) -> list[_Item]:
             on_progress(len(rows), len(lines))
     takes_length = any(row.is_continued for row in rows)
     require(settings.length is None or takes_length, "texts with gaps have no answer length: leave --length out.")
+    require(
+        settings.constraint is None or all(row.is_continued for row in rows),
+        "a text with gaps takes no constraint: ask for an answer after a prompt, or leave the constraint out.",
+    )
     advise(settings.model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
     return [
         _Item(one, row, name, sampler)
@@ -212,6 +218,7 @@ def _about(job: FileJob) -> dict[str, object]:
         "length": settings.length or DEFAULT_LENGTH,
         "input": hashlib.sha256(job.prompts.content).hexdigest(),
         "options": {"chat": settings.chat, "whole": not settings.stop_at_eos},
+        **({} if settings.constraint is None else {"constraint": settings.constraint.to_dict()}),
     }
 
 
@@ -228,7 +235,8 @@ def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, FileLine
             canvas_of(denoiser, [item.prompt]),
             sampler_for(denoiser, item.prompt, item.sampler, settings.stop_at_eos),
             settings.seed + item.line.number if item.line.seed is None else item.line.seed,
-            key=item,
+            settings.constraint,
+            item,
         )
         for item in sorted(items, key=size, reverse=True)
     )

@@ -31,7 +31,7 @@ def answer_one(
     """Decode one prompt, and print the answer, the order or the trace; write the trace and its page."""
     denoiser, (sampler,) = settings.denoiser, settings.samplers.values()
     row = read_prompt(denoiser, prompt, settings.chat, settings.length)
-    run = start_decode(denoiser, [row], sampler, settings.seed, settings.stop_at_eos)
+    run = start_decode(denoiser, [row], sampler, settings.seed, settings.stop_at_eos, settings.constraint)
     advise(settings.model, denoiser, [(prompt, row)])
     console = Console()
     live = console.is_terminal and not as_json

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 from typer import Option
 
@@ -28,6 +28,9 @@ def command(
     chat: shared.Chat = False,
     guidance: shared.Guidance = 0.0,
     whole: shared.Whole = False,
+    regex: shared.Regex = None,
+    choice: shared.Choice = None,
+    json_schema: shared.JsonSchema = None,
     order: Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")] = False,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
@@ -67,6 +70,7 @@ def command(
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16 --view answers.html
+      uncode decode "add 3 4 5" --regex "[0-9 ]+[.]" --model toy
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
       uncode decode --input s3://me/prompts/ --out s3://me/answers/ --ray
     """
@@ -75,13 +79,22 @@ def command(
         _check_files(trace, view, source, out, force)
     else:
         require(source is not None, "--ray is for the prompts of --input: give --input and --out, or leave it out.")
-        _check_ray(trace, view, force)
+        _check_ray(trace, view, force, regex or choice or json_schema)
     _check_options(prompt, source, out, batch, order, as_json)
     given = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
+    rule = shared.read_constraint(regex, choice, json_schema)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import longest_answer, read_file, read_typed
 
-    asked = {"settings": given, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
+    asked: dict[str, Any] = {
+        "settings": given,
+        "length": length,
+        "seed": seed,
+        "chat": chat,
+        "guidance": guidance,
+        "whole": whole,
+    }
+    asked |= {} if rule is None else {"constraint": rule.to_dict()}
     loaded_with = {"device": device, "dtype": dtype, "weights": weights, "revision": revision}
     if ray is not None:
         from ..answering.on_ray import answer_with
@@ -99,10 +112,11 @@ def command(
         from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
 
-        choice = SamplerChoice(found, given, frequency)
+        chosen = SamplerChoice(found, given, frequency)
         which = ModelChoice(model, device, dtype, weights, revision, guidance)
-        denoiser, (built,) = which.load(lambda own: [choice.build(own)], longest_answer(length, prompt_file))
-    decode_settings = DecodeSettings(denoiser, model, {built.name: built}, seed, length, chat, stop_at_eos=not whole)
+        denoiser, (built,) = which.load(lambda own: [chosen.build(own)], longest_answer(length, prompt_file))
+    named = {built.name: built}
+    decode_settings = DecodeSettings(denoiser, model, named, seed, length, chat, stop_at_eos=not whole, constraint=rule)
     if prompt_file is not None:
         job = FileJob(decode_settings, prompt_file, False, batch or shared.DEFAULT_BATCH, trace, view, force)
         answer_file(job, command).report(prompt_file, as_json)
@@ -110,9 +124,10 @@ def command(
         answer_one(decode_settings, text, trace, view, order, as_json)
 
 
-def _check_ray(trace: Path | None, view: Path | None, force: bool) -> None:
+def _check_ray(trace: Path | None, view: Path | None, force: bool, constraint: Any) -> None:
     """Raise if an option is given that is for one machine."""
-    for option, value in (("--trace", trace), ("--view", view), ("--force", force)):
+    asked = {"--trace": trace, "--view": view, "--force": force, "a constraint": constraint}
+    for option, value in asked.items():
         require(not value, f"{option} is for one machine: leave it out with --ray.")
 
 

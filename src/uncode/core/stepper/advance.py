@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from ..belief import Belief
+from ..constraint import Completions
 from ..errors import RowError, UncodeError
 from ..logits_check import check_shape, mask_not_barred
 from ..pieces.blocks import BlockSchedule
@@ -71,12 +72,13 @@ def advance(state: State, *, raises: bool = True) -> Step:
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
        (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
        sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.lanes.draft_steps`).
-    3. Believe: propose a token everywhere; form the belief (float32; float64 logits keep float64). Beliefs may decide
-       where a block ends that has just opened.
+    3. Believe: edit the logits, where rows have a constraint; propose a token everywhere; form the belief (float32;
+       float64 logits keep float64). Beliefs may decide where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
        elsewhere.
     5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
-       each counted as a forward of its row. Of draft steps, keep those that follow from one another.
+       each counted as a forward of its row. Drop writes that a row's constraint does not allow together. Of draft
+       steps, keep those that follow from one another.
     6. Take back: remask among the decoder's own tokens, this step's included.
     7. Write what was selected; erase what was taken back; record with what belief each token was committed.
     8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it
@@ -98,9 +100,9 @@ def advance(state: State, *, raises: bool = True) -> Step:
 def _advance(state: State) -> Step:
     state.open_blocks()
     logits, view = _forward(state)
-    parts = _believe(state.lanes, logits, view, state.drawn_logp)
+    parts = _believe(state, logits, view)
     _score(parts)
-    _select(parts)
+    _select(state, parts)
     _take_back(parts)
     decision = _write(state, parts, view)
     return _check(state, decision, logits, view)
@@ -112,6 +114,8 @@ def _advance(state: State) -> Step:
 def _forward(state: State) -> tuple[Tensor, View]:
     """Logits of the open window, and what the pieces see of it."""
     plan = state.plan()
+    if state.constraints.any:
+        state.constraints.read(state.batch.generated)
     logits = state.lookahead.take_logits(plan)
     return _run_network(state, plan) if logits is None else logits, view_of(state)
 
@@ -196,9 +200,12 @@ class _Part:
     block_stop: Tensor | None = None
     ranking: Ranking = field(init=False)
     decision: Decision = field(init=False)
+    completions: list[Completions | None] = field(default_factory=list)
+    """Of each row, its drafts included; empty where no row of the batch has a constraint."""
 
 
-def _believe(lanes: Sequence[Lane], logits: Tensor, view: View, drawn_logp: bool = False) -> list[_Part]:
+def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
+    lanes = state.lanes
     if len(lanes) == 1:
         parts = [_Part(lanes[0], logits, view)]
     else:
@@ -211,16 +218,32 @@ def _believe(lanes: Sequence[Lane], logits: Tensor, view: View, drawn_logp: bool
             view = part.lane.probes.begin(view)
         if part.lane.draft_steps is not None:
             part.logits, view = part.lane.draft_steps.spread(part.logits, view)
+        part.logits = _edit_logits(state, part, view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
         if memory is not None:
             belief = memory.with_drift(belief, believed)
-        if drawn_logp:
+        if state.drawn_logp:
             belief = replace(belief, drawn_logp=sampler.propose.drawn_logp(believed, belief))
         part.view = view.having(belief=belief)
         if sampler.policy.blocks.sees_beliefs:
             _end_blocks(part, sampler.policy.blocks)
     return parts
+
+
+def _edit_logits(state: State, part: _Part, view: View) -> Tensor:
+    """The logits that proposal and belief see. All that changes logits for a row by what stands on its canvas belongs
+    here, before both: only so do the ranking and the thresholds know of it."""
+    if not state.constraints.any:
+        return part.logits
+    part.completions = state.constraints.of(part.lane.members, view)
+    return state.constraints.edit(part.logits, part.completions, _first_offsets(state, part))
+
+
+def _first_offsets(state: State, part: _Part) -> Ints:
+    """The offset at which the window of each row of a part begins."""
+    first = state.blocks.window.start[part.lane.members]
+    return first.repeat(len(part.completions) // len(first))
 
 
 def _end_blocks(part: _Part, blocks: BlockSchedule) -> None:
@@ -260,7 +283,7 @@ def _score(parts: Sequence[_Part]) -> None:
         part.decision = Decision(view.belief, view.eligible, part.ranking.score, terms, block_stop=part.block_stop)
 
 
-def _select(parts: Sequence[_Part]) -> None:
+def _select(state: State, parts: Sequence[_Part]) -> None:
     for part in parts:
         policy, view, decision = part.lane.sampler.policy, part.view, part.decision
         decision.chosen = policy.select(part.ranking, view)
@@ -276,6 +299,8 @@ def _select(parts: Sequence[_Part]) -> None:
                 decision.belief = view.belief.overwritten(decision.edited, believed)
                 part.view = view.having(belief=decision.belief)
             decision.pending = policy.edit.pending(view)
+        if part.completions:
+            state.constraints.veto(decision, part.completions, _first_offsets(state, part))
         if part.lane.draft_steps is not None:
             part.lane.draft_steps.accept(decision, view)
 

@@ -14,6 +14,7 @@ from ..support.reprs import counted
 from ..trace.row_record import RowRecord
 from ..trace.trace import Trace, header_of
 from .advance import Step, advance
+from .constraints import Constraints
 from .failures import check_beliefs
 from .requests import DecodeOptions, Samplers, Seeds
 from .state import State
@@ -31,10 +32,11 @@ class Steps:
         canvas: Canvas,
         sampler: Samplers,
         seed: Seeds = 0,
+        constraint: Constraints = None,
         **options: Unpack[DecodeOptions],
     ) -> None:
         self.state, self._canvas = State(denoiser, **options), canvas
-        self.state.add(canvas, sampler, seed)
+        self.state.add(canvas, sampler, seed, constraint)
         self._rows: dict[int, RowRecord] = {}
 
     def __repr__(self) -> str:

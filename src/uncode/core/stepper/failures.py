@@ -71,16 +71,19 @@ def stalled(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> Failu
         lane = state.lanes[int(state.rows.lane[row])]
         if not lane.sampler.policy.select.may_wait:
             failed[row] = Stalled(
-                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, row)} "
+                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(state, lane, decision, row)} "
                 f"and masks are left; change it in sampler '{lane.spec.name}'.",
                 int(state.rows.ids[row]),
             )
     return failed
 
 
-def _culprit(lane: Lane, decision: Decision, row: int) -> str:
+def _culprit(state: State, lane: Lane, decision: Decision, row: int) -> str:
     """The piece that lets a row stand still, and what it did."""
     policy = lane.sampler.policy
+    constrained = state.constraints.given[row] is not None
+    if constrained and bool((decision.belief.log_sumexp[row].isnan() & decision.eligible[row]).any()):
+        return "no token that its constraint allows has a probability"
     if not bool(decision.eligible[row].any()):
         return f"{type(lane.sampler.cache).__name__} computed none of the masks of its open block"
     terms = zip(policy.score.terms, decision.terms, strict=False)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..belief import Belief
+from ..constraint import Constraint
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.reprs import counted
@@ -207,7 +208,9 @@ class BatchRecord:
         host.mean_entropy, host.steps = host.mean_entropy.cpu(), host.steps.cpu()
         return host
 
-    def read(self, row: int, *, tokens: Tensor, sampler: Sampler, seed: int, window: Tensor) -> RowRecord:
+    def read(
+        self, row: int, *, tokens: Tensor, sampler: Sampler, constraint: Constraint | None, seed: int, window: Tensor
+    ) -> RowRecord:
         """All that is known of a row: what this record holds, and what the caller knows."""
         self.flush()
         steps, names = int(self.steps[row]), sampler.policy.score.term_names
@@ -215,6 +218,7 @@ class BatchRecord:
         return RowRecord(
             tokens=tokens,
             sampler=sampler,
+            constraint=None if constraint is None else constraint.to_dict(),
             seed=seed,
             steps=steps,
             probes=self.probes[row],
@@ -242,10 +246,17 @@ class HostRows:
     because many callers need a row's tokens alone."""
 
     def __init__(
-        self, record: BatchRecord, tokens: Tensor, samplers: Sequence[Sampler], seeds: Sequence[int], window: Ints
+        self,
+        record: BatchRecord,
+        tokens: Tensor,
+        samplers: Sequence[Sampler],
+        constraints: Sequence[Constraint | None],
+        seeds: Sequence[int],
+        window: Ints,
     ) -> None:
         """`record` and `tokens` `[N, L]` are on the host; `window` `[N, 2, T]` is what each forward recomputed."""
         self._record, self._tokens, self._samplers, self._seeds, self._window = record, tokens, samplers, seeds, window
+        self._constraints = constraints
         self.tokens: Ints = tokens.numpy()
         """The rows' whole canvases, `[N, L]`."""
         self.commit_step: Ints = record.commit_step.numpy()
@@ -267,6 +278,7 @@ class HostRows:
             at,
             tokens=self._tokens[at],
             sampler=self._samplers[at],
+            constraint=self._constraints[at],
             seed=self._seeds[at],
             window=torch.from_numpy(self._window[at, :, : self.steps[at]]),
         )

@@ -68,10 +68,12 @@ def each_seed(seeds: Seeds, count: int) -> list[int]:
     return each
 
 
-def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
+def require_logits(
+    canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool, *, edited: bool = False
+) -> None:
     """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block, or the span.
 
-    What pieces remember per token takes as much again, and so does each further step of a forward.
+    What pieces remember per token takes as much again, and so do each further step of a forward and edited logits.
     """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
@@ -79,7 +81,7 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
     widest = canvas.span if whole_span else max(widths)
     remembered = ([buffer.per for buffer in buffers_of(sampler)] for sampler in different.values())
-    copies = max(one.draft_steps for one in different.values())
+    copies = max(one.draft_steps for one in different.values()) * (1 + edited)
     copies += max((each.count("token") for each in remembered), default=0)
     require_memory(
         4 * copies * canvas.rows * widest * facts.vocab_size,

@@ -24,6 +24,7 @@ from ..support.threads import threads_for
 from ..support.transfer import upload
 from ..trace.row_record import RowRecord
 from ..view import Count
+from .constraints import Constraints, RowConstraints, each_constraint
 from .forwards import LookAhead, Planner
 from .lanes.lane import Lane, add_lanes, plan_rows
 from .record import BatchRecord, HostRows
@@ -87,7 +88,7 @@ class State:
         self.samplers = list[Sampler]()
         """Each row's, as the caller gave it."""
         self.record, self.planner = BatchRecord(self.facts.device), Planner()
-        self.lookahead = LookAhead(self.facts.device)
+        self.lookahead, self.constraints = LookAhead(self.facts.device), RowConstraints(self.facts)
         self.clock = 0
         """Steps of the batch so far."""
         self.unchecked = True
@@ -103,8 +104,9 @@ class State:
     # -- rows ------------------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0) -> list[int]:
-        """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
+    def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0, constraints: Constraints = None) -> list[int]:
+        """Rows join, with a sampler, a seed and a constraint each (or one for all: row r then uses seed + r). Returns
+        their ids."""
         is_canvas = isinstance(canvas, Canvas)
         require(is_canvas, f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.")
         mine, theirs = self.facts.mask_id, canvas.mask_id
@@ -115,13 +117,18 @@ class State:
         canvas.check(self.facts.vocab_size)
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), each_seed(seeds, count)
-        require_logits(canvas, each, self.facts, whole_span=self.observe == "span")
+        given = each_constraint(constraints, count)
+        require_logits(canvas, each, self.facts, self.observe == "span", edited=any(given))
+        completions = self.constraints.bind(canvas, each, given)
         self.lanes, lanes = add_lanes(self.lanes, each, self.facts, self.observe == "span")
         ids = np.arange(self._next_id, self._next_id + count)
         self._next_id += count
         self.record.flush()
         self.flush_step_counts()
         rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock, self.facts)
+        if not len(self.rows):
+            self.constraints = RowConstraints(self.facts)
+        self.constraints.add(canvas, given, completions)
         self._add_to_batch(canvas.to(self.facts.device), torch.tensor([[n] for n in numbers], device=self.facts.device))
         self.samplers = [*self.samplers, *each] if len(self.rows) else each
         self.rows = self.rows.join(rows) if len(self.rows) else rows
@@ -154,6 +161,7 @@ class State:
         self.record.keep(rows.tolist())
         self.session.keep(index)
         self.rows, self.samplers = self.rows.take(rows), [self.samplers[row] for row in rows.tolist()]
+        self.constraints.keep(rows.tolist())
         self._regroup()
 
     @torch.inference_mode()
@@ -181,7 +189,8 @@ class State:
         steps = int(record.steps.max())
         window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], steps)
         samplers = [self.samplers[row] for row in rows.tolist()]
-        return HostRows(record, tokens, samplers, self.batch.seeds[index, 0].tolist(), window)
+        constraints = [self.constraints.given[row] for row in rows.tolist()]
+        return HostRows(record, tokens, samplers, constraints, self.batch.seeds[index, 0].tolist(), window)
 
     def _regroup(self) -> None:
         """Rows came or went: sort them into lanes again, and drop lanes without rows."""

@@ -93,6 +93,8 @@ def _ask_stop_rules(state: State) -> Tensor:
         here, own = span[rows], ~batch.given[rows, batch.start :]
         masked = here == mask_id
         fill = lane.sampler.policy.stop(here, masked, own)
+        if state.constraints.any:
+            fill = state.constraints.veto_fill(lane.members, here, fill)
         batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
         ended[rows] = ~(masked & (fill < 0)).any(-1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -23,6 +24,8 @@ class RowRecord:
     """The row's whole canvas, `[L]`."""
     sampler: Sampler
     """As the caller gave it."""
+    constraint: dict[str, Any] | None
+    """The row's constraint as data; None where it has none."""
     seed: int
     steps: int
     """Steps the row took part in: T."""

@@ -192,6 +192,7 @@ OPTIONAL: dict[str, Check] = {
     "tokenizer": _text,
     "weights": _text,
     "events": partial(_table, length=None, width=3, least=-1),
+    "constraint": _named,
     "drafts": partial(_table, length=STEPS, width=OFFSETS, least=-1),
     "probes": partial(_wholes, length=STEPS),
     "prompt_text": _text,

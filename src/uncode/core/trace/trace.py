@@ -59,6 +59,8 @@ class Trace:
     window: Tensor
     """The row's own positions each step recomputed, first and one past the last, `[B, T, 2]`; -1 after its end."""
     samplers: tuple[Sampler, ...]
+    constraints: tuple[dict[str, Any] | None, ...]
+    """Per row, its constraint as data; None where it had none."""
     seeds: tuple[int, ...]
     header: dict[str, Any]
     """What the model says about itself, dtype, special ids, `observe` and versions."""
@@ -92,6 +94,7 @@ class Trace:
             mean_entropy=over_steps((row.mean_entropy for row in rows), _NAN),
             window=over_steps((row.window for row in rows), -1).transpose(1, 2),
             samplers=tuple(row.sampler for row in rows),
+            constraints=tuple(row.constraint for row in rows),
             seeds=tuple(row.seed for row in rows),
             header={"schema": SCHEMA} | header,
             events=tuple(row.events for row in rows),
@@ -201,6 +204,8 @@ class Trace:
             "mean_entropy": _numbers(self.mean_entropy[row, :steps]),
             "window": self.window[row, :steps].tolist(),
         }
+        if self.constraints[row] is not None:
+            data["constraint"] = self.constraints[row]
         if self.events[row]:
             data["events"] = [list(event) for event in self.events[row]]
         if self.drafts[row]:
@@ -317,6 +322,7 @@ def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> RowRecord:
     return RowRecord(
         tokens=tokens,
         sampler=row["sampler"],
+        constraint=row.get("constraint"),
         seed=row["seed"],
         steps=row["steps"],
         probes=row["probes"].tolist() if "probes" in row else [],

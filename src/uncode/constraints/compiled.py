@@ -1,0 +1,71 @@
+"""Compiled expressions: in memory, and on disk by expression and vocabulary."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import zipfile
+from contextlib import suppress
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from ..core.errors import UncodeError
+from ..util.fetch import cache_folder
+from ..util.write import write_whole
+from .byte_dfa import ByteDfa, determinize
+from .expression import parse
+from .token_dfa import TokenDfa, token_dfa
+from .vocabulary import Vocabulary
+
+MAX_KEPT = 64
+"""Compiled expressions that a process keeps."""
+MAX_FILES = 256
+"""Files of compiled expressions; the oldest are removed."""
+LARGE = 10_000
+"""Smaller vocabularies compile faster than a file is read, so they have none."""
+VERSION = 1
+"""Of the files; raise it when the automaton of an expression changes."""
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def byte_dfa(expression: str) -> ByteDfa:
+    """The byte automaton of an expression."""
+    return determinize(*parse(expression))
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def compiled(expression: str, vocabulary: Vocabulary) -> TokenDfa:
+    """The token automaton of an expression."""
+    if vocabulary.size < LARGE:
+        return token_dfa(byte_dfa(expression), vocabulary)
+    name = hashlib.sha256(f"{VERSION}\n{vocabulary.fingerprint}\n{expression}".encode()).hexdigest()[:32]
+    file = cache_folder() / "constraints" / f"{name}.npz"
+    found = _read(file)
+    if found is None:
+        found = token_dfa(byte_dfa(expression), vocabulary)
+        _write(file, found)
+    return found
+
+
+def _read(file: Path) -> TokenDfa | None:
+    """A file's automaton; None where there is none, or it is damaged."""
+    try:
+        with np.load(file, allow_pickle=False) as arrays:
+            return TokenDfa(arrays["table"], arrays["class_of"], int(arrays["start"]), arrays["accepts"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _write(file: Path, found: TokenDfa) -> None:
+    """Keep an automaton for other processes. Where that cannot be, nothing is lost but time."""
+    content = io.BytesIO()
+    arrays = {"table": found.table, "class_of": found.class_of, "accepts": found.accepts}
+    np.savez_compressed(content, start=np.array(found.start), **arrays)  # type: ignore[arg-type]
+    with suppress(OSError, UncodeError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(file, content.getvalue())
+        files = sorted(file.parent.glob("*.npz"), key=lambda one: one.stat().st_mtime)
+        for old in files[:-MAX_FILES]:
+            old.unlink(missing_ok=True)

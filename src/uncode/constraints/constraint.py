@@ -1,0 +1,98 @@
+"""`uncode.constraint`: a rule for the text of an answer, as data, compiled for a model when a row has it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from ..core import constraint as core
+from ..core.denoiser import Facts
+from ..core.errors import require, shown
+from ..core.support.arguments import checks_arguments
+from .compiled import byte_dfa, compiled
+from .completions import Automaton
+from .json_schema import ANY_JSON_DEPTH, any_json, expression_of
+from .vocabulary import Vocabulary, vocabulary_of
+
+MAX_KEPT = 64
+"""Automata that a process keeps; those that were used last stay."""
+JSON = "json"
+
+
+@dataclass(frozen=True, eq=False)
+class TextConstraint(core.Constraint):
+    """The text of an answer is accepted by a regular expression, as `re.fullmatch` has it."""
+
+    expression: str
+    source: Mapping[str, Any]
+    """What it was made of, as data: {"regex": ...}, {"choices": [...]}, {"json_schema": ...}, or {"json": depth}."""
+
+    def __post_init__(self) -> None:
+        byte_dfa(self.expression)  # an error comes at once
+
+    def __hash__(self) -> int:
+        return hash(self.expression)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, TextConstraint) and self.expression == other.expression
+
+    def __repr__(self) -> str:
+        return f"constraint({', '.join(f'{name}={shown(value)}' for name, value in self.to_dict().items())})"
+
+    def to_dict(self) -> dict[str, Any]:
+        return dict(self.source)
+
+    def accepts(self, text: str) -> bool:
+        """Whether a text is accepted."""
+        return byte_dfa(self.expression).matches(text.encode(errors="surrogatepass"))
+
+    def bind(self, facts: Facts, banned: tuple[int, ...] = ()) -> Automaton:
+        return _automaton(self.expression, vocabulary_of(facts), facts.mask_id, banned, facts.device)
+
+
+@checks_arguments()
+def constraint(
+    kind: str | None = None,
+    *,
+    regex: str | None = None,
+    choices: Sequence[str] | None = None,
+    json_schema: Mapping[str, Any] | bool | None = None,
+) -> TextConstraint:
+    """A rule that the text of an answer fulfils, whatever the order in which its tokens are written.
+
+    Give one of these: `regex`, an expression in Python's syntax that the whole text matches; `choices`, the texts that
+    are allowed; `json_schema`, a schema that the text, which is JSON, is valid under; or the word "json", for any JSON
+    value.
+    """
+    given = {"regex": regex, "choices": choices, "json_schema": json_schema}
+    named = [name for name, value in given.items() if value is not None] + ([JSON] if kind is not None else [])
+    require(len(named) == 1, f'a constraint is one of regex=, choices=, json_schema= and "json", not {_listed(named)}.')
+    if regex is not None:
+        require(isinstance(regex, str), f"regex must be a text, not {shown(regex)}.")
+        return TextConstraint(regex, {"regex": regex})
+    if choices is not None:
+        fits = isinstance(choices, Sequence) and not isinstance(choices, str) and len(choices) > 0
+        require(
+            fits and all(isinstance(c, str) for c in choices), f"choices are texts in a list, not {shown(choices)}."
+        )
+        return TextConstraint("|".join(f"(?:{re.escape(one)})" for one in choices), {"choices": list(choices)})
+    if json_schema is not None:
+        return TextConstraint(expression_of(json_schema), {"json_schema": json_schema})
+    require(kind == JSON, f'the constraint without a keyword is "json", not {shown(kind)}.')
+    return TextConstraint(any_json(), {"json": ANY_JSON_DEPTH})
+
+
+def _listed(names: list[str]) -> str:
+    return " and ".join(names) or "none of them"
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def _automaton(
+    expression: str, vocabulary: Vocabulary, mask_id: int, banned: tuple[int, ...], device: torch.device
+) -> Automaton:
+    return Automaton(compiled(expression, vocabulary), mask_id, banned, device)
