@@ -99,8 +99,9 @@ def command(
     if ray is not None:
         from ..answering.on_ray import answer_with
 
-        chosen = {"model": model, "sampler": found, "frequency": frequency, "batch": batch or shared.DEFAULT_BATCH}
-        answer_with(str(source), str(out), chosen | asked | loaded_with, ray, workers, as_json)
+        options: dict[str, Any] = {"model": model, "sampler": found, "frequency": frequency}
+        options |= {"batch": batch or shared.DEFAULT_BATCH}
+        answer_with(str(source), str(out), options | asked | loaded_with, ray, workers, as_json)
         return
     prompt_file = None if source is None else read_file(Path(source), None if out is None else Path(out))
     command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **asked, **loaded_with)
