@@ -100,6 +100,9 @@ def test_a_cluster_gives_the_answers_of_one_machine(
         assert (report["forwards"] > 40) is (resumed == 0)
     with pytest.raises(UncodeError, match="is a job begun with seed none, now 5"):
         answer_on_ray(ray_run(prompts, out, seed=5))
+    (out / "job.json").write_text("{")
+    with pytest.raises(UncodeError, match=r"job\.json' is damaged: restore it, or remove the folder"):
+        answer_on_ray(ray_run(prompts, out))
 
 
 @pytest.mark.slow

@@ -66,6 +66,21 @@ def test_gradients_on_tiny_are_those_of_a_loop() -> None:
     assert all(float(grad.abs().max()) > 0 for grad in grads[0])
 
 
+def test_gradients_of_some_weights() -> None:
+    """Embedding and head are frozen. A session that took this for inference would replay graphs on a GPU."""
+    model = uncode.load("tiny", device="cpu", dtype="float64")
+    found = rollout(model, ["Problem: 2 + 3", "a"], n=1, sampler=TWO, length=6, stop_at_eos=False)
+    network = model.network.requires_grad_(True)
+    for frozen in (network.embed, network.head):
+        frozen.weight.requires_grad_(False)
+    assert not model.open(2, 8).in_parts
+    with torch.no_grad():
+        assert model.open(2, 8).in_parts
+    found.log_probabilities(model).sum().backward()  # type: ignore[no-untyped-call]
+    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    assert trained and all(weight.grad is not None and float(weight.grad.abs().max()) > 0 for weight in trained)
+
+
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 def test_samples_are_those_of_decode(temperature: float) -> None:
     model = ToyDenoiser(3)

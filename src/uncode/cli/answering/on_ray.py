@@ -95,7 +95,10 @@ def _begin(run: RayRun, lines: list[PromptLine], workers: int) -> int:
     job = json.loads(json.dumps({"input": sha256(content).hexdigest()} | settings))
     there = run.out.names()
     if JOB in there:
-        theirs = json.loads(run.out.read(JOB))
+        try:
+            theirs = dict(json.loads(run.out.read(JOB)))
+        except (ValueError, TypeError):
+            raise UncodeError(f"'{run.out.uri}/{JOB}' is damaged: restore it, or remove the folder.") from None
         require_same_job(Path(run.out.uri), "a job", job, theirs, "remove the folder")
         return int(theirs["shard"])
     require(not there, f"'{run.out.uri}' has files of something else: choose another `out=`.")
