@@ -459,6 +459,16 @@ def test_wrap_shares_the_weights_of_a_published_model(tmp_path: Path, dialect: s
         uncode.wrap(published)
 
 
+def test_a_tied_head_that_the_published_model_lists_twice() -> None:
+    config, weights = DIALECTS["sdar"][0](1), DIALECTS["sdar"][1](DIALECTS["sdar"][0](1), 1)
+    weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    model: Any = uncode.wrap(Published(config, weights))
+    assert model.network.head.weight is model.network.embed.weight
+    weights["lm_head.weight"] = weights["lm_head.weight"].clone()
+    with pytest.raises(UncodeError, match=r"unexpected: lm_head\.weight"):
+        uncode.wrap(Published(config, weights))
+
+
 def test_dream_has_its_own_unsupported_settings(tmp_path: Path) -> None:
     for key, value in (("hidden_act", "gelu"), ("rope_scaling", {"type": "yarn"}), ("use_sliding_window", True)):
         folder = save(tmp_path / key, dream_config(0) | {key: value}, dream_weights(dream_config(0), 0))
