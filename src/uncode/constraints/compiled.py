@@ -53,7 +53,7 @@ def compiled(expression: str, vocabulary: Vocabulary) -> TokenDfa:
 def _read(file: Path, size: int) -> TokenDfa | None:
     """A file's automaton; None where there is none, or it is damaged."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
+        with file.open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
             found = TokenDfa(arrays["table"], arrays["class_of"], int(arrays["start"]), arrays["accepts"])
         return found if _is_whole(found, size) else None
     except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
