@@ -104,8 +104,8 @@ def touched(model: TransformerDenoiser, batch: int, quota: int) -> float | None:
             found.append(chosen_by(experts, inputs[0]))
 
     hooks = [experts.register_forward_pre_hook(count) for experts in mixed]
-    work = steps(model, canvas_of(model, batch), sampler_of(model, quota))
     with patch.object(session, "_has_graphs", lambda device: False):  # a replayed graph calls no hook
+        work = steps(model, canvas_of(model, batch), sampler_of(model, quota))
         for _ in itertools.islice(work, 2 * -(-(model.block_length or 1) // quota)):
             pass
     for hook in hooks:

@@ -283,7 +283,8 @@ def by_weights(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
 
 def by_throughput(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for each in throughput.measured(chosen.layers, chosen.weights, chosen.caches, chosen.batches, chosen.quotas):
+    given = chosen.layers, chosen.weights, chosen.caches, chosen.batches, chosen.quotas, chosen.prior
+    for each in throughput.measured(*given):
         rows.append(asdict(each))
         yield {"throughput": rows}
 
@@ -345,6 +346,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--caches", nargs="+", choices=tuple(CACHES))
     parser.add_argument("--weights", nargs="+", default=("bf16", "fp8", "int4"), choices=WEIGHTS)
     parser.add_argument("--quotas", type=int, nargs="+", default=throughput.QUOTAS, help="tokens a forward")
+    parser.add_argument("--prior", type=float, default=workload.PRIOR, help="rate of the positional prior in windows")
     parser.add_argument("--layers", type=int, default=workload.SHAPE.layers)
     parser.add_argument("--out", type=Path, help="write all figures as JSON")
     parser.add_argument("--check", action="store_true", help="exit code 1 if a limit is missed")

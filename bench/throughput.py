@@ -1,7 +1,8 @@
 """Tokens per second of whole decodes, by weights, cache, batch and tokens a forward: `bench/gpu.py --throughput`.
 
-Confidence decides the order: in blocks of 32, or in a window of 32 columns that slides. Where bf16 comes first, a loop
-in the style of the published code decodes one row on the same weights with as many tokens a forward (see published.py).
+Confidence decides the order: in blocks of 32, or with a weak positional prior in a window of 32 columns that slides.
+Where bf16 comes first, a loop in the style of the published code decodes one row on the same weights with as many
+tokens a forward (see published.py).
 """
 
 from __future__ import annotations
@@ -78,11 +79,11 @@ def published_rates(other: Published, cache: str, quotas: Sequence[int]) -> Rate
     return {quota: workload.LENGTH / seconds(quota) for quota in quotas}
 
 
-def measure(model: TransformerDenoiser, row: Row, quotas: Sequence[int]) -> Row:
+def measure(model: TransformerDenoiser, row: Row, quotas: Sequence[int], prior: float = workload.PRIOR) -> Row:
     """Fill in a line: the better of two decodes for each number of tokens a forward; of a large batch, one."""
     given, repeats = canvas(row.batch), 1 if row.batch > MAX_REPEATED else 2
     for quota in quotas:
-        sampler = sampler_of(row.cache, quota)
+        sampler = sampler_of(row.cache, quota, prior)
         warm_up = None if row.batch <= MAX_REPEATED else 2 * workload.BLOCK // quota + 2
         between(steps(model, given, sampler), warm_up)  # captures CUDA graphs
         times = min((between(steps(model, given, sampler)) for _ in range(repeats)), key=sum)
@@ -99,9 +100,15 @@ def header(quotas: Sequence[int]) -> str:
 
 
 def measured(
-    layers: int, formats: Sequence[str], caches: Sequence[str], batches: Sequence[int], quotas: Sequence[int]
+    layers: int,
+    formats: Sequence[str],
+    caches: Sequence[str],
+    batches: Sequence[int],
+    quotas: Sequence[int],
+    prior: float = workload.PRIOR,
 ) -> Iterator[Row]:
     """Print and yield the lines as they are measured. Without a cache, and beside the published style, is one row."""
+    print(f"positional prior in windows: {prior:g}")
     print(header(quotas), flush=True)
     theirs: dict[str, Rates] = {}
     for weights in formats:
@@ -111,7 +118,7 @@ def measured(
             compared = dict.fromkeys("dual" if cache.startswith("window") else cache for cache in caches)
             theirs = {cache: published_rates(other, cache, quotas) for cache in compared}
             del other
-        yield from of_network(denoiser(made), weights, caches, batches, quotas, theirs)
+        yield from of_network(denoiser(made), weights, caches, batches, quotas, theirs, prior)
         del made
         gc.collect()
         torch.cuda.empty_cache()
@@ -124,12 +131,13 @@ def of_network(
     batches: Sequence[int],
     quotas: Sequence[int],
     theirs: dict[str, Rates],
+    prior: float = workload.PRIOR,
 ) -> Iterator[Row]:
     for batch, cache in itertools.product(batches, caches):
         if batch > 1 and cache == "none":
             continue
         beside = theirs.get("dual" if cache.startswith("window") else cache, {}) if batch == 1 else {}
-        row = measure(model, Row(weights, cache, batch, published=beside), quotas)
+        row = measure(model, Row(weights, cache, batch, published=beside), quotas, prior)
         print(row, flush=True)
         yield row
 

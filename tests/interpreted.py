@@ -234,6 +234,8 @@ def fp8_products() -> None:
     h[0, 1], delta[:, 0, 1] = 0, 0  # a row of zeros
     (packed, scale), (matrix, by_row) = fp8_rows(h), fp8_rows(weight)
     close(pointwise_triton.quantize_rows(h)[1], scale)
+    both = draw(2, 5, 96) * 3
+    close(pointwise_triton.silu_mul_fp8(both)[1], fp8_rows(pointwise_triton.silu_mul(both))[1])
     total, _, after_norm = pointwise_triton.add_norm_fp8(h, delta, bias[:128], 1e-5)
     plain_total, plain = pointwise_triton.add_norm(h, delta, bias[:128], 1e-5)
     assert torch.equal(total, plain_total)

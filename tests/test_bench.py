@@ -143,6 +143,7 @@ def test_throughput(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> 
     assert all(row["forwards"] == {"2": 8, "4": 4} for row in rows if not row["cache"].startswith("window"))
     assert all(bool(row["published"]) == (row["batch"] == 1) for row in rows)
     assert printed.count("bf16") == printed.count("fp8") == len(expected)
+    assert "positional prior in windows: 0.02" in printed
     rows = [{"weights": "fp8", "batch": 1, "rates": {4: rate, 8: 1900.0}} for rate in (900.0, 1099.0)]
     assert gpu.missed({"throughput": rows}) == ["fp8, batch 1, 4 a forward: 1099 tokens/s, not 1100"]
 

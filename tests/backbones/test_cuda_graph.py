@@ -207,6 +207,14 @@ def test_rows_of_a_kv_cache_move_to_the_front(rows: list[int]) -> None:
     assert places == [buffer.data_ptr() for buffers in cache.buffers for buffer in buffers]
 
 
+def test_a_kv_cache_without_content_seldom_moves_as_it_grows() -> None:
+    cache = KVCache(layers=1, key_heads=1, head_width=2, rows=0, length=3)
+    moved = [cache.reserve(rows, most=6) for rows in (1, 2, 3, 4, 1, 5, 6)]
+    assert moved == [True, True, True, False, False, True, False]
+    cache.resize(5)
+    assert not cache.reserve(3, most=6) and cache.layers(torch.zeros(1))[0].shape[0] == 6
+
+
 @pytest.fixture
 def handed_over(monkeypatch: pytest.MonkeyPatch) -> Any:
     """A model whose sessions compute as on a GPU, with graphs that run on any device."""

@@ -19,7 +19,7 @@ from uncode.backbones.dialects.fast_dllm import FAST_DLLM_V2
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.dialects.sdar import SDAR
-from uncode.backbones.transformer import attention, cuda_graph, experts, linear, quantized
+from uncode.backbones.transformer import attention, cuda_graph, experts, linear, pointwise, quantized
 from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.network import Transformer
 from uncode.backbones.transformer.shape import Shape
@@ -89,7 +89,6 @@ def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dt
 @pytest.mark.parametrize("rows", [1, 32, 300])
 def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
     """By the kernels, alone and after a norm, bit for bit as by the plain code."""
-    from uncode.backbones.transformer import pointwise
     from uncode.backbones.transformer.kernels import pointwise_triton
 
     x, parts, weight = (
@@ -101,6 +100,10 @@ def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
     total, numbers, scale = pointwise_triton.add_norm_fp8(x, parts, weight, 1e-5)
     plain_total, h = pointwise.add_norm(x, parts, weight, 1e-5)
     assert torch.equal(total, plain_total)
+    both = torch.cat((h, h), -1)
+    found, found_scale = pointwise_triton.silu_mul_fp8(both)
+    wanted, wanted_scale = pointwise_triton.quantize_rows(pointwise_triton.silu_mul(both))
+    assert torch.equal(found_scale, wanted_scale) and torch.equal(found.view(torch.uint8), wanted.view(torch.uint8))
     for found, found_scale in ((numbers, scale), pointwise_triton.quantize_rows(h)):
         wanted, wanted_scale = quantized._fp8_rows(h.float())
         assert torch.equal(found_scale, wanted_scale) and torch.equal(found.view(torch.uint8), wanted.view(torch.uint8))
@@ -127,7 +130,13 @@ def test_packed_products(rows: int, sizes: tuple[int, int, int], name: str) -> N
     close(kind.linear(h, *qkv, bias), product(h, qkv) + bias.double())
     close(kind.linear(h, *qkv), product(h, qkv))
     gate, up = product(h, both).chunk(2, -1)
-    close(kind.swiglu(h, *both), functional.silu(gate) * up)
+    opened = kind.swiglu(h, *both)
+    if isinstance(opened, quantized.PackedRows):
+        by_two = quantized.quantize_rows(pointwise.silu_mul(kind.linear(h, *both)))
+        assert torch.equal(opened.scale, by_two.scale)
+        assert torch.equal(opened.numbers.view(torch.uint8), by_two.numbers.view(torch.uint8))
+    else:
+        close(opened, functional.silu(gate) * up)
     wide = draw(1, rows, hidden, dtype=torch.bfloat16)
     parts = kind.split_k(wide, *down)
     assert (parts.dim() == 4) == (name != "int8" and rows <= (128 if name == "fp8" else 64))

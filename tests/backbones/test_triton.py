@@ -50,6 +50,7 @@ POINTERS = {
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16 scale:fp32",
     "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16",
     "_silu_mul": "gate_up:bf16 out:bf16",
+    "_silu_mul_fp8": "gate_up:bf16 packed:fp8e4nv scale:fp32",
     "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
     "_swiglu": "h:bf16 weight:bf16 out:bf16",
     "_flash_attention": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} stats:fp32",
@@ -83,6 +84,7 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
         for cached, turns in ((False, 64), (True, 32))
     ],
     "_silu_mul": [({"LANES": 1024}, "")],
+    "_silu_mul_fp8": [({"LANES": 16384}, "")],
     "_linear": [
         ({"K": 3584, "SPLIT_K": splits, "ROWS": 64, "HAS_BIAS": splits == 1, "TILE": tile}, kind)
         for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))

@@ -180,7 +180,7 @@ Regex = Annotated[
 ]
 Choice = Annotated[
     list[str] | None,
-    typer.Option("--choice", metavar="TEXT", help="The answer must be one of these texts; may be repeated."),
+    typer.Option("--choice", metavar="ANSWER", help="The answer must be one of these texts; may be repeated."),
 ]
 JsonSchema = Annotated[
     Path | None,

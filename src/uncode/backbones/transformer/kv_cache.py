@@ -77,14 +77,17 @@ class KVCache:
         for layer in self.layers(like):
             layer.allocated(like)
 
-    def reserve(self, rows: int) -> bool:
-        """Make room for so many rows. Returns whether the buffers moved."""
+    def reserve(self, rows: int, most: int) -> bool:
+        """Make room for so many rows. Returns whether the buffers moved. They have room for a power of two, or for
+        `most` rows, so that they seldom move."""
         self.rows = 0  # nothing in them is kept
-        return self.add(rows, 0, 0)
+        moves = self.add(min(1 << (rows - 1).bit_length(), most), 0, 0)
+        self.rows = rows
+        return moves
 
     def resize(self, length: int) -> None:
-        """Buffers for another number of columns, without content."""
-        self.length, self.buffers, self.capacity = length, [[] for _ in self.buffers], 0
+        """Buffers of as many rows for another number of columns, without content."""
+        self.length, self.buffers = length, [[] for _ in self.buffers]
 
     def clear(self) -> None:
         """Nothing is kept, and the buffers stay where they are."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import cache
 from math import prod
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +30,10 @@ CAPABILITY = 9
 
 MAX_TRANSPOSED = 2**22
 """Numbers of a matrix up to which a CPU stores it transposed."""
+
+
+Activations = Any
+"""What one product hands to the next: a tensor, or what a format of the weights has made of it."""
 
 
 class Linear(nn.Linear):
@@ -71,7 +75,7 @@ class Matrix:
             return functional.linear(h, torch.cat([linear.weight for linear in self.linears]), bias)
         return torch.cat([linear(h) for linear in self.linears], -1)
 
-    def swiglu(self, h: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor) -> Activations:
         """`silu(gate(h)) * up(h)`, of the maps gate and up."""
         return silu_mul(self.product(h))
 
@@ -80,12 +84,12 @@ class Matrix:
         x, h = norm(x, delta)
         return x, self.product(h)
 
-    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Activations]:
         """`x + delta`, and SwiGLU of its norm."""
         x, h = norm(x, delta)
         return x, self.swiglu(h)
 
-    def split_k(self, h: Tensor) -> Tensor:
+    def split_k(self, h: Activations) -> Tensor:
         """The output of a single map without bias. A skinny product is split along K: float32 partial sums
         `[SPLIT_K, *]`, which :func:`~uncode.backbones.transformer.pointwise.add_norm` adds up while it reads them."""
         (linear,) = self.linears
@@ -128,7 +132,7 @@ class JoinedMatrix(Matrix):
             return linear_triton.linear(h, self.weight, self.bias)
         return functional.linear(h, self.weight, self.bias)
 
-    def swiglu(self, h: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor) -> Activations:
         if is_skinny(h, self.weight):
             from .kernels import linear_triton
 

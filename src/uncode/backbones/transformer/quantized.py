@@ -21,7 +21,7 @@ from torch.nn import functional
 from ...core.errors import require, shown, suggest
 from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
-from .linear import MIN_WEIGHTS, N_MULTIPLE, JoinedMatrix, Matrix, Norm, capability, join, pays_on
+from .linear import MIN_WEIGHTS, N_MULTIPLE, Activations, JoinedMatrix, Matrix, Norm, capability, join, pays_on
 from .pointwise import at_least_float32, silu_mul
 from .shape import INT4_GROUP, int4_group
 
@@ -84,11 +84,11 @@ class WeightFormat(ABC):
         """The product with some rows."""
         return functional.linear(h, self.unpack_rows(packed, scale, h.dtype), bias)
 
-    def swiglu(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor, weight: Tensor, scale: Tensor) -> Activations:
         """`silu(gate) * up` of `h`, by both matrices one below the other."""
         return silu_mul(self.linear(h, weight, scale))
 
-    def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+    def split_k(self, h: Activations, weight: Tensor, scale: Tensor) -> Tensor:
         """The product, or the float32 partial sums of one that is split along K; see :meth:`Matrix.split_k`."""
         return self.linear(h, weight, scale)
 
@@ -101,7 +101,7 @@ class WeightFormat(ABC):
 
     def swiglu_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Activations]:
         """`x + delta`, and SwiGLU of its norm."""
         x, h = norm(x, delta)
         return x, self.swiglu(h, weight, scale)
@@ -142,21 +142,21 @@ class Fp8(WeightFormat):
         product = _scaled_product if _may_scale(rows, weight) else _plain_product
         return product(rows, weight, scale, bias)
 
-    def swiglu(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Activations:
         rows = quantize_rows(h)
         if not is_skinny(rows.numbers, weight, rows.dtype):
-            return silu_mul(self.linear(rows, weight, scale))
+            return _silu_mul_rows(self.linear(rows, weight, scale))
         from .kernels import quantized_triton
 
         output: Tensor = quantized_triton.swiglu(rows.numbers, rows.scale, weight, scale, rows.dtype)
         return output
 
-    def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-        if not is_skinny(h, weight, h.dtype, MAX_SPLIT_K_TOKENS):
-            return self.linear(h, weight, scale)
+    def split_k(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Tensor:
+        numbers, own, dtype = rows = quantize_rows(h)
+        if not is_skinny(numbers, weight, dtype, MAX_SPLIT_K_TOKENS):
+            return self.linear(rows, weight, scale)
         from .kernels import quantized_triton
 
-        numbers, own, _ = quantize_rows(h)
         output: Tensor = quantized_triton.split_k(numbers, own, weight, scale)
         return output
 
@@ -168,7 +168,7 @@ class Fp8(WeightFormat):
 
     def swiglu_after(
         self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
-    ) -> tuple[Tensor, Tensor]:
+    ) -> tuple[Tensor, Activations]:
         x, rows = _quantized_norm(norm, x, delta)
         return x, self.swiglu(rows, weight, scale)
 
@@ -311,16 +311,16 @@ class JoinedQuantizedMatrix(JoinedMatrix):
     def product(self, h: Tensor) -> Tensor:
         return self.format.linear(h, self.weight, self.scale, self.bias)
 
-    def swiglu(self, h: Tensor) -> Tensor:
+    def swiglu(self, h: Tensor) -> Activations:
         return self.format.swiglu(h, self.weight, self.scale)
 
-    def split_k(self, h: Tensor) -> Tensor:
+    def split_k(self, h: Activations) -> Tensor:
         return self.format.split_k(h, self.weight, self.scale)
 
     def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         return self.format.linear_after(norm, x, delta, self.weight, self.scale, self.bias)
 
-    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Activations]:
         return self.format.swiglu_after(norm, x, delta, self.weight, self.scale)
 
 
@@ -337,6 +337,15 @@ def quantize_rows(h: Tensor | PackedRows) -> PackedRows:
 
         return PackedRows(*pointwise_triton.quantize_rows(h), h.dtype)
     return PackedRows(*_fp8_rows(h.to(at_least_float32(h.dtype))), h.dtype)
+
+
+def _silu_mul_rows(gate_up: Tensor) -> Tensor | PackedRows:
+    """`silu(gate) * up` of both side by side, in fp8 where one kernel does both."""
+    if has_fp8(gate_up) and use_triton(gate_up):
+        from .kernels import pointwise_triton
+
+        return PackedRows(*pointwise_triton.silu_mul_fp8(gate_up), gate_up.dtype)
+    return silu_mul(gate_up)
 
 
 def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, PackedRows]:

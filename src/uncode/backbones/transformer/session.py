@@ -111,7 +111,7 @@ class TransformerSession:
     def _run_apart(self, wide: WideRows, tokens: Tensor) -> Tensor:
         """The logits of wide rows. Their keys and values are computed in their own KV cache, then copied."""
         inputs = wide.prepared.inputs_of(tokens[wide.rows])
-        if self.apart.reserve(len(wide.rows)):
+        if self.apart.reserve(len(wide.rows), len(tokens)):
             self.apart_graphs.forget()
         if wide.reuses:
             self.apart.copy_from(self.cache, wide.rows)

@@ -124,7 +124,8 @@ def _run_network(state: State, plan: Plan) -> Tensor:
     drafted = _run_draft_steps(state)
     if drafted is not None:
         return drafted
-    logits = state.session.logits(state.batch.tokens, state.batch.layout, plan)
+    located = state.planner.located(plan, state.blocks, state.batch.start)
+    logits = state.session.logits(state.batch.tokens, state.batch.layout, located)
     if state.unchecked:
         _check_first_forward(state, logits, plan.wanted.width)
         state.unchecked = False

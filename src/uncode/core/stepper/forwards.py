@@ -191,11 +191,15 @@ class Planner:
         self._history.append((clock, rows.ids, self._in_row_positions(plan.window)))
         if self.slides_on_device and plan.slides is not None and plan.slides.any():
             self._set_width(plan.window.take(np.flatnonzero(plan.slides)), place.length)
-            plan = replace(plan, columns=self._columns(blocks, place.start))
         self.current = plan
         return plan
 
     # -- windows on the device -------------------------------------------------------------------
+
+    def located(self, plan: Plan, blocks: OpenBlocks, start: int) -> Plan:
+        """The plan with its windows as the device knows them, for a forward that was not launched ahead."""
+        slides = self.slides_on_device and plan.slides is not None and bool(plan.slides.any())
+        return replace(plan, columns=self._columns(blocks, start)) if slides and plan.columns is None else plan
 
     def ahead(self, rows: Rows, blocks: OpenBlocks, start: int) -> Plan | None:
         """The next plan, before the host knows where its windows are; None where rows will refresh as it seems."""

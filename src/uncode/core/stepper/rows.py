@@ -411,9 +411,10 @@ class OpenBlocks:
         end = self.span_length if isinstance(self.span_length, int) else self.span_length[rows]
         moved = torch.cat((start, stop), 1)
         moved = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end)
-        now = self.edges.clone()
-        now[rows] = torch.where(start < end, moved, now[rows])
-        self.edges = now
+        if isinstance(rows, slice):
+            self.edges = torch.where(start < end, moved, self.edges)
+        else:
+            self.edges = self.edges.index_copy(0, rows, torch.where(start < end, moved, self.edges[rows]))
 
 
 def _count(values: Ints, device: torch.device) -> Count:

@@ -71,12 +71,13 @@ def _where_masks_are(state: State, first_mask: Tensor) -> dict[str, Tensor]:
     facts = {"masks_left": masked.sum(-1)} if follows else {}
     if state.blocks.edges is None:
         return facts
-    facts["first_mask"], state.blocks.before = first_mask.clone(), state.blocks.edges
+    facts["first_mask"], state.blocks.before = first_mask, state.blocks.edges
     for lane in state.lanes:
         if lane.sampler.policy.blocks.slides:
             rows = slice(None) if lane.rows is None else lane.rows
             start, stop = lane.sampler.policy.blocks.window(masked[rows])
-            facts["first_mask"][rows] = torch.where(start < masked.shape[1], start, FAR)[:, 0]
+            first = torch.where(start < masked.shape[1], start, FAR)[:, 0]
+            facts["first_mask"] = first if lane.rows is None else facts["first_mask"].index_copy(0, lane.rows, first)
             state.blocks.slide(rows, start, stop)
     return facts | {"window_stop": state.blocks.edges[:, 1]}
 

@@ -32,6 +32,8 @@ class Tile(NamedTuple):
 
 LINEAR_TILE, SPLIT_K_TILE, SWIGLU_TILE = Tile(64, 128, 4), Tile(128, 64, 5), Tile(64, 64, 4)
 """The fastest of several on an H200; SwiGLU's is of the gate and of the up projection each."""
+STAGES_OF_MANY = 3
+"""Of :func:`linear`, for more than 32 rows."""
 SPLIT_K = 4
 """Partial sums of a product that is split along K."""
 
@@ -70,7 +72,8 @@ def _linear(
 
 def linear(h: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`h @ weight.T + bias`, in the dtype of `h`."""
-    return _launch(h, weight, bias, 1, LINEAR_TILE)
+    is_few = h.numel() <= 32 * h.shape[-1]
+    return _launch(h, weight, bias, 1, LINEAR_TILE if is_few else LINEAR_TILE._replace(stages=STAGES_OF_MANY))
 
 
 def split_k(h: Tensor, weight: Tensor) -> Tensor:

@@ -192,6 +192,33 @@ def _silu_mul(gate_up, out, hidden, total, LANES: tl.constexpr):
     tl.store(out + at, silu * up, mask=inside)
 
 
+@triton.jit
+def _silu_mul_fp8(gate_up, packed, scale, hidden, LANES: tl.constexpr):
+    """One row, quantised: as `_quantize_rows` of `_silu_mul`. Grid: (rows,)."""
+    row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
+    inside = lane < hidden
+    at = gate_up + row * 2 * hidden + lane
+    gate, up = tl.load(at, mask=inside, other=0.0), tl.load(at + hidden, mask=inside, other=0.0).to(tl.float32)
+    wide = gate.to(tl.float32)
+    silu = (wide / (1.0 + tl.exp(-wide))).to(gate.dtype).to(tl.float32)
+    number, own = _to_fp8((silu * up).to(gate.dtype).to(tl.float32))
+    tl.store(scale + row, own)
+    tl.store(packed + row * hidden + lane, number.to(packed.dtype.element_ty), mask=inside)
+
+
+def silu_mul_fp8(gate_up: Tensor) -> tuple[Tensor, Tensor]:
+    """`silu(gate) * up` of both side by side, in fp8, and the float32 scale of each row: as :func:`quantize_rows` of
+    :func:`silu_mul`."""
+    hidden, shape = gate_up.shape[-1] // 2, gate_up.shape[:-1]
+    packed, scale = gate_up.new_empty(*shape, hidden, dtype=FP8), gate_up.new_empty(shape, dtype=torch.float32)
+    lanes = triton.next_power_of_2(hidden)
+    with torch.cuda.device_of(gate_up):
+        _silu_mul_fp8[(scale.numel(),)](
+            gate_up, packed, scale, hidden, LANES=lanes, num_warps=_warps(lanes), enable_fp_fusion=False
+        )
+    return packed, scale
+
+
 def silu_mul(gate_up: Tensor) -> Tensor:
     """`silu(gate) * up` of both side by side, `[..., 2 hidden]`."""
     hidden = gate_up.shape[-1] // 2
