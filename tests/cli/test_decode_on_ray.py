@@ -8,6 +8,7 @@ import signal
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,12 +17,14 @@ import numpy as np
 import pytest
 
 from tests.cli.running import run
+from tests.local_ray import local_ray
 from uncode import UncodeError
 from uncode.adapters.ray_data import Answer, Decoder
-from uncode.cli.answering.on_ray import MAX_SHARD, RayRun, answer_on_ray, shard_name
+from uncode.cli.answering.on_ray import MAX_SHARD, RayRun, ShardWorker, answer_on_ray, shard_name
+from uncode.cli.answering.prompts import PromptLine
 from uncode.util.arrow_files import ArrowPath
 
-ray = pytest.importorskip("ray", reason="ray is not installed")
+pytest.importorskip("ray", reason="ray is not installed")
 pytestmark = [
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
@@ -48,21 +51,8 @@ class Counting(Decoder):
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    os.environ |= {"RAY_USAGE_STATS_ENABLED": "0", "RAY_raylet_start_wait_time_s": "120"}
-    path = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(
-        [str(Path(p).resolve()) for p in ("src", ".")] + ([path] if path else [])
-    )
-    ray.init(
-        num_cpus=WORKERS,
-        include_dashboard=False,
-        object_store_memory=1 << 27,
-        log_to_driver=False,
-        logging_level="ERROR",
-    )
-    yield
-    ray.shutdown()
-    os.environ.pop("PYTHONPATH") if path is None else os.environ.update(PYTHONPATH=path)
+    with local_ray(WORKERS):
+        yield
 
 
 def write_prompts(folder: Path, count: int) -> Path:
@@ -88,6 +78,10 @@ def on_one_machine(prompts: Path, out: Path) -> str:
     return out.read_text()
 
 
+def ray_run(prompts: Path, out: Path, **decoder: Any) -> RayRun:
+    return RayRun(ArrowPath(str(prompts)), ArrowPath(str(out)), DECODER | decoder, "", 2)
+
+
 def together(folder: Path) -> str:
     return "".join(file.read_text() for file in sorted(folder.glob("part-*.jsonl")))
 
@@ -95,28 +89,69 @@ def together(folder: Path) -> str:
 def test_a_cluster_gives_the_answers_of_one_machine(
     cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Then a part is lost and made again, and what does not fit is refused."""
-    prompts, out = write_prompts(tmp_path / "prompts", 90), tmp_path / "answers"
+    """And a finished run is not run again."""
+    prompts, out = write_prompts(tmp_path / "prompts", 40), tmp_path / "answers"
     expected = on_one_machine(prompts, tmp_path / "one.jsonl")
-    again = RayRun(ArrowPath(str(prompts)), ArrowPath(str(out)), DECODER, "", 2)
-    answer_on_ray(again, as_json=True)
-    assert together(out) == expected
-    report = json.loads(capsys.readouterr().out)
-    assert report["answers"] == 90 and report["resumed"] == 0 and report["forwards"] > 90
+    for resumed in (0, 40):
+        answer_on_ray(ray_run(prompts, out), as_json=True)
+        assert together(out) == expected
+        report = json.loads(capsys.readouterr().out)
+        assert report["answers"] == 40 and report["resumed"] == resumed
+        assert (report["forwards"] > 40) is (resumed == 0)
+    with pytest.raises(UncodeError, match="is a job begun with seed none, now 5"):
+        answer_on_ray(ray_run(prompts, out, seed=5))
+    (out / "job.json").write_text("{")
+    with pytest.raises(UncodeError, match=r"job\.json' is damaged: restore it, or remove the folder"):
+        answer_on_ray(ray_run(prompts, out))
+
+
+@pytest.mark.slow
+def test_a_part_that_is_lost_is_made_again(cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prompts, out = write_prompts(tmp_path / "prompts", 90), tmp_path / "answers"
+    again = ray_run(prompts, out)
+    answer_on_ray(again)
+    expected = together(out)
+    capsys.readouterr()
     size = json.loads((out / "job.json").read_text())["shard"]
     (out / shard_name(1)).unlink()
     before = {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")}
     answer_on_ray(again, as_json=True)
     assert together(out) == expected and json.loads(capsys.readouterr().out)["resumed"] == 90 - size
     assert all((out / name).stat().st_mtime_ns == then for name, then in before.items())
-    other = RayRun(ArrowPath(str(prompts)), ArrowPath(str(out)), DECODER | {"seed": 5}, "", 2)
-    with pytest.raises(UncodeError, match="is a job begun with seed none, now 5"):
-        answer_on_ray(other)
     with (prompts / "b.jsonl").open("a") as file:
         file.write('{"prompt": "what is this"}\n')
-    unknown = RayRun(ArrowPath(str(prompts)), ArrowPath(str(tmp_path / "new")), DECODER, "", 2)
     with pytest.raises(UncodeError, match=r"line 46 of 'b\.jsonl': the toy model does not know the word 'what'"):
-        answer_on_ray(unknown)
+        answer_on_ray(ray_run(prompts, tmp_path / "new"))
+
+
+def test_a_worker_answers_a_shard_once_and_returns_its_faults(tmp_path: Path) -> None:
+    """In this process, without Ray."""
+    out = ArrowPath(str(tmp_path / "answers"))
+    worker = ShardWorker(out, {**DECODER, "seed": 3}, Decoder)
+
+    def answer(shard: int, *prompts: str) -> tuple[str, int, int]:
+        lines = [
+            asdict(PromptLine(number, f"line {number + 1}", text, number, None, None))
+            for number, text in enumerate(prompts)
+        ]
+        done = worker({"shard": np.array([shard]), "lines": np.array([json.dumps(lines)])})
+        return done["fault"][0], done["answers"][0], done["forwards"][0]
+
+    first = answer(0, "add 1 2 3", "add 4 5 6")
+    assert first[:2] == ("", 2) and first[2] > 0
+    rows = [json.loads(row) for row in out.read(shard_name(0)).splitlines()]
+    assert [row["seed"] for row in rows] == [3, 4]
+    worker.decoder = None  # type: ignore[assignment]  # which a second answer would need
+    assert answer(0, "add 1 2 3", "add 4 5 6") == first
+    worker.decoder = Decoder(**DECODER)
+    assert answer(1, "add 1 2 3", "what is this") == (
+        "line 2: the toy model does not know the word 'what': try \"add 3 4 5\".",
+        0,
+        0,
+    )
+    worker = ShardWorker(out, DECODER | {"sampler": "nothing"}, Decoder)
+    assert "'nothing'" in answer(2, "add 1 2 3")[0]
+    assert out.names() == {shard_name(0)}
 
 
 @pytest.mark.slow
@@ -130,7 +165,7 @@ def test_ten_thousand_prompts_and_a_worker_that_is_killed(
 
     def kill_half_way() -> None:
         while not killed:
-            begun = log.read_text().splitlines() if log.exists() else []
+            begun = log.read_text().rpartition("\n")[0].splitlines() if log.exists() else []  # whole lines
             if len(begun) >= count // 2:
                 killed.append(int(begun[-1].split()[0]))
                 os.kill(killed[0], signal.SIGKILL)
@@ -152,7 +187,8 @@ def test_ten_thousand_prompts_and_a_worker_that_is_killed(
     with capsys.disabled():
         shards = len(list(out.glob("part-*")))
         print(
-            f"\n{count:,} prompts, {shards} shards, {WORKERS} workers, 1 killed: {twice} decoded twice, {seconds:.0f} s"
+            f"\n{count:,} prompts, {shards} shards, {WORKERS} workers, 1 killed: {twice} decoded twice, "
+            f"all answers those of one machine, {seconds:.0f} s"
         )
 
 
@@ -164,6 +200,10 @@ def test_the_decoder_answers_batches_of_ray_data() -> None:
     assert found["forwards"].tolist() == [4, 4] and found["seed"].tolist() == [7, 8]
     alone = decoder.answers(["add 4 5 6"], [None], [8])
     assert alone[0].text == found["text"][1]
+    alone = decoder({"prompt": np.array(["add 4 5 6"] * 2), "length": np.array([np.nan, 3]), "seed": [8, None]})
+    assert alone["text"][0] == found["text"][1] and alone["seed"].tolist() == [8, 0]
+    assert len(alone["text"][1].split()) <= 3
+    assert decoder({"prompt": np.array([])})["text"].tolist() == []
     chat = {"messages": [[{"role": "user", "content": "add 1 2 3"}]]}
     with pytest.raises(UncodeError, match="prompt 0 of the batch: this model has no chat template"):
         decoder(chat)

@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 import torch
+import transformers as hf
+from safetensors.torch import save_file
 from torch import Tensor
 
 import uncode
+from tests.backbones.test_masked_lm import SMALL, tokenizer
 from tests.checkpoints import checkpoint, like_the_toy
 from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Guided, Rollout, Sampler, UncodeError, decode, presets, rollout
@@ -61,6 +64,21 @@ def test_gradients_on_tiny_are_those_of_a_loop() -> None:
     for mine, plain in zip(*grads, strict=True):
         torch.testing.assert_close(mine, plain, rtol=1e-8, atol=1e-11)
     assert all(float(grad.abs().max()) > 0 for grad in grads[0])
+
+
+def test_gradients_of_some_weights() -> None:
+    """Embedding and head are frozen. A session that took this for inference would replay graphs on a GPU."""
+    model = uncode.load("tiny", device="cpu", dtype="float64")
+    found = rollout(model, ["Problem: 2 + 3", "a"], n=1, sampler=TWO, length=6, stop_at_eos=False)
+    network = model.network.requires_grad_(True)
+    for frozen in (network.embed, network.head):
+        frozen.weight.requires_grad_(False)
+    assert not model.open(2, 8).in_parts
+    with torch.no_grad():
+        assert model.open(2, 8).in_parts
+    found.log_probabilities(model).sum().backward()  # type: ignore[no-untyped-call]
+    trained = [weight for weight in network.parameters() if weight.requires_grad]
+    assert trained and all(weight.grad is not None and float(weight.grad.abs().max()) > 0 for weight in trained)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
@@ -138,6 +156,51 @@ def test_any_differentiable_model_has_gradients() -> None:
     torch.testing.assert_close(logp.detach(), again.logp)
 
 
+def test_a_wrapped_masked_lm() -> None:
+    """Between [CLS] and [SEP]; prompts of unequal length, and a text with gaps."""
+    torch.manual_seed(0)
+    config = hf.BertConfig(**SMALL | {"initializer_range": 0.2})
+    model = uncode.wrap(hf.BertForMaskedLM(config).double(), tokenizer())
+    prompts, lengths = ["the cat", "one two three four", "the <mask:2> sat on a <mask:1> ."], [4, 6, None]
+    found = rollout(model, prompts, n=3, length=lengths, sampler=presets.confidence(steps=3), temperature=0.8, seed=2)
+    filled = found.step_map == -2  # after a [SEP] that the model drew
+    assert (found.drawn | filled).sum(1).tolist() == [4] * 3 + [6] * 3 + [3] * 3 and filled.any()
+    assert all("sat on a" in text and text.endswith(".") for text in found.texts(model)[6:])
+    answers = uncode.generate(
+        model, ["the cat"] * 3, length=4, seed=[2, 3, 4], sampler=presets.confidence(steps=3, temperature=0.8)
+    )
+    assert found.texts(model)[:3] == answers and len(set(answers)) > 1
+    logp = found.log_probabilities(model, batch_size=4)
+    torch.testing.assert_close(logp.detach(), found.logp, rtol=0, atol=1e-10)
+    logp.sum().backward()  # type: ignore[no-untyped-call]
+    assert all(float(weight.grad.abs().sum()) > 0 for name, weight in model.weights() if "word_embeddings" in name)
+
+
+def test_prompts_are_those_of_generate() -> None:
+    model = uncode.load("toy")
+    one = rollout(model, "add 1 2 3", n=2, length=6, sampler=TWO)
+    listed = rollout(model, ["add 1 2 3"], n=2, length=6, sampler=TWO)
+    assert torch.equal(one.tokens, listed.tokens)
+    messages = [{"role": "user", "content": "add 1 2 3"}]
+    for prompts in (messages, [messages]):
+        with pytest.raises(UncodeError, match="this model has no chat template"):
+            rollout(model, prompts, n=2)
+    with pytest.raises(UncodeError, match="a prompt is a text, messages or a list of them, not 5"):
+        rollout(model, 5)  # type: ignore[arg-type]
+
+
+def test_seeds_at_the_end_of_64_bits() -> None:
+    model, last = ToyDenoiser(1), 2**63 - 2
+    found = rollout(model, TOY_CANVAS, n=2, sampler=FOUR, seed=last)
+    assert found.seeds.tolist() == [last, last + 1]
+    assert rollout(model, TOY_CANVAS, n=2, sampler=FOUR, seed=-(2**63)).seeds.tolist() == [-(2**63), 1 - 2**63]
+    with pytest.raises(UncodeError, match=f"the seed of the last sample must be .* of 64 bits, not {last + 2}"):
+        rollout(model, TOY_CANVAS, n=3, sampler=FOUR, seed=last)
+
+
+TOY_CANVAS = Canvas.after_prompt([[1, 2]], length=4, mask_id=MASK)
+
+
 @pytest.fixture(scope="module")
 def found() -> Rollout:
     model = ToyDenoiser(3)
@@ -163,9 +226,40 @@ def test_some_of_the_samples(found: Rollout) -> None:
     part = found[torch.tensor([3, 0])]
     assert len(part) == 2 and part.prompt.tolist() == [1, 0] and torch.equal(part.tokens[0], found.tokens[3])
     assert torch.equal(part.log_probabilities(ToyDenoiser(3)), found.log_probabilities(ToyDenoiser(3))[[3, 0]])
+    assert found[[True, False, False, True]].prompt.tolist() == [0, 1]
+    wrong: list[Any] = [1, [4], [0.5], (0, 1), [True], [], torch.tensor(3), torch.tensor([[0, 1]]), torch.ones(2)]
+    for samples in wrong:
+        with pytest.raises(UncodeError, match="by a slice, or by a list or a tensor of numbers from 0 to 3, not"):
+            found[samples]
 
 
-TOY_CANVAS = Canvas.after_prompt([[1, 2]], length=4, mask_id=MASK)
+def test_a_rollout_is_written_where_one_may_be(found: Rollout, tmp_path: Path) -> None:
+    (precious := tmp_path / "precious").write_text("mine")
+    link, long = tmp_path / "link.safetensors", tmp_path / f"{'a' * 300}.safetensors"
+    link.symlink_to(precious)
+    with pytest.raises(UncodeError, match="exists and is not a rollout"):
+        found.save(link)
+    assert precious.read_text() == "mine"
+    found.save(link, force=True)
+    assert link.is_symlink() and Rollout.load(precious.rename(tmp_path / "now.safetensors")).seeds.equal(found.seeds)
+    (null := tmp_path / "null.parquet").symlink_to("/dev/null")
+    found.save(null)
+    assert null.is_symlink()
+    with pytest.raises(UncodeError, match="is a device: give a file"):
+        Rollout.load(null)
+    with pytest.raises(UncodeError, match="cannot be written: File name too long"):
+        found.save(long)
+
+
+def test_a_damaged_file_is_a_sentence(found: Rollout, tmp_path: Path) -> None:
+    save_file({"tokens": torch.zeros(1)}, bare := tmp_path / "bare.safetensors", {"format": "uncode rollout 1"})
+    found.save(table := tmp_path / "table.parquet")
+    content = bytearray(table.read_bytes())
+    content[20:200] = bytes(180)
+    table.write_bytes(content)
+    for file in (bare, table):
+        with pytest.raises(UncodeError, match="is damaged: restore it, or make the rollout again"):
+            Rollout.load(file)
 
 
 @pytest.mark.parametrize(

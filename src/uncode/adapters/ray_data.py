@@ -22,9 +22,6 @@ from ..models import table_of
 from ..samplers.options import DEFAULT_SAMPLER
 from ..samplers.resolve import resolve
 
-BATCH = 32
-"""Rows that are decoded at a time."""
-
 
 class Answer(NamedTuple):
     """The answer to a prompt."""
@@ -46,7 +43,8 @@ class Decoder:
     """Answers prompts as `uncode decode --input` does. Each actor loads the model once.
 
     A batch has a column `prompt` of texts, or `messages`, and may have `length` and `seed`; it comes back with `text`,
-    `forwards` and `seed`. An answer depends on its prompt and its seed alone. Rows without a seed have `seed`.
+    `forwards` and `seed`. An answer depends on its prompt and its seed alone. Rows without a seed have `seed`. `batch`
+    rows are decoded at a time.
     """
 
     @checks_arguments()
@@ -61,7 +59,7 @@ class Decoder:
         seed: int = 0,
         chat: bool = False,
         stop_at_eos: bool = True,
-        batch: int = BATCH,
+        batch: int = 32,
         guidance: float = 0.0,
         device: str | None = None,
         dtype: str | None = None,
@@ -80,12 +78,10 @@ class Decoder:
         column = next((name for name in ("prompt", "messages") if name in batch), "")
         require(bool(column), f"a batch needs a column prompt or messages, and has {', '.join(batch) or 'none'}.")
         prompts = [one if isinstance(one, str) else [dict(message) for message in one] for one in batch[column]]
-        count = len(prompts)
-        lengths = [None if one is None else int(one) for one in batch.get("length", [None] * count)]
-        seeds = [int(seed) for seed in batch.get("seed", [self.seed] * count)]
-        found = self.answers(prompts, lengths, seeds)
-        columns = zip(*found, strict=True)
-        return batch | {name: np.array(values) for name, values in zip(Answer._fields, columns, strict=True)}
+        empty = [None] * len(prompts)
+        lengths, seeds = (_whole(batch.get(name, empty)) for name in ("length", "seed"))
+        found = self.answers(prompts, lengths, [self.seed if seed is None else seed for seed in seeds])
+        return batch | {name: np.array([getattr(answer, name) for answer in found]) for name in Answer._fields}
 
     def answers(
         self, prompts: Sequence[str | Messages], lengths: Sequence[int | None], seeds: Sequence[int]
@@ -93,15 +89,8 @@ class Decoder:
         """The answers to some prompts, in their order."""
         rows = [self._row(at, *given) for at, given in enumerate(zip(prompts, lengths, strict=True))]
         order = sorted(range(len(rows)), key=lambda at: (len(rows[at].ids), rows[at].gaps[0][0]), reverse=True)
-        requests = (  # the longest first: rows of similar length need little padding
-            Request(
-                canvas_of(self.denoiser, [rows[at]]),
-                sampler_for(self.denoiser, rows[at], self.sampler, self.stop_at_eos),
-                seeds[at],
-                key=at,
-            )
-            for at in order
-        )
+        # the longest first: rows of similar length need little padding
+        requests = (self._request(at, rows[at], seeds[at]) for at in order)
         found: dict[int, Answer] = {}
         for result in Engine[int](self.denoiser, max_rows=self.batch).run(requests):
             at = result.request.key
@@ -110,6 +99,10 @@ class Decoder:
             text = answer_texts(self.denoiser, [rows[at]], result.trace)[0]
             found[at] = Answer(text, len(result.trace), result.request.seed)
         return [found[at] for at in range(len(rows))]
+
+    def _request(self, at: int, row: Prompt, seed: int) -> Request[int]:
+        sampler = sampler_for(self.denoiser, row, self.sampler, self.stop_at_eos)
+        return Request(canvas_of(self.denoiser, [row]), sampler, seed, key=at)
 
     def _row(self, at: int, prompt: str | Messages, length: int | None) -> Prompt:
         """A prompt as a row. A text with gaps has no length of its own."""
@@ -120,3 +113,8 @@ class Decoder:
             return read_prompts(self.denoiser, [prompt], self.length if length is None and not gaps else length)[0]
         except UncodeError as error:
             raise PromptError(at, error) from error
+
+
+def _whole(values: Sequence[Any]) -> list[int | None]:
+    """Whole numbers. Where a row has none, Ray gives None, or NaN in a column of floats."""
+    return [None if one is None or np.isnan(one) else int(one) for one in values]

@@ -17,7 +17,7 @@ from ..core.stepper.requests import Samplers, Seeds, each_sampler
 from ..core.support.arguments import checks_arguments
 from ..samplers.options import DEFAULT_SAMPLER
 from ..samplers.resolve import SamplersLike, resolve_each
-from .prompt import Length, Messages, Prompt, answer_texts, blank_gaps, canvas_of, is_whole, read_prompts
+from .prompt import Length, Messages, Prompt, answer_texts, blank_gaps, canvas_of, is_one_prompt, is_whole, read_prompts
 
 
 class GenerateOptions(TypedDict, total=False):
@@ -61,8 +61,7 @@ def generate(
     Decoding of an answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every
     mask.
     """
-    require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
-    one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
+    one = is_one_prompt(prompt)
     require(
         not one or length is None or is_whole(length),
         f"the length of one answer must be a whole number, not {shown(length)}.",

@@ -91,6 +91,13 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
     ]
 
 
+def is_one_prompt(prompts: object) -> bool:
+    """Whether a value is one text or the messages of one, and not a list of either. Raise if it is neither."""
+    require(isinstance(prompts, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompts)}.")
+    assert isinstance(prompts, Sequence)
+    return isinstance(prompts, str) or (len(prompts) > 0 and isinstance(prompts[0], dict))
+
+
 def is_whole(length: object) -> TypeGuard[int]:
     """Whether a value is an int and not a bool."""
     return isinstance(length, int) and not isinstance(length, bool)

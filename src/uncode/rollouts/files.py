@@ -13,11 +13,11 @@ from safetensors.torch import save as to_safetensors
 from torch import Tensor
 
 from ..core.canvas import Canvas
-from ..core.errors import require
+from ..core.errors import UncodeError, require
 from ..core.trace.row_record import GIVEN
 from ..util.extras import needed
-from ..util.paths import require_file
-from ..util.write import write_whole
+from ..util.paths import kind_at, require_file
+from ..util.write import is_stream, write_whole
 from .samples import Row, Samples
 
 S = TypeVar("S", bound=Samples)
@@ -30,9 +30,9 @@ COLUMNS = ("prompt", "seed", "forwards", "prompt_ids", "generated_ids", "step_ma
 def save(rollout: Samples, path: str | Path, force: bool) -> None:
     """See :meth:`.rollout.Rollout.save`."""
     is_table = _is_table(path)
-    exists = Path(path).is_file() and Path(path).stat().st_size > 0
+    is_free = is_stream(path) or kind_at(path) != "a file" or Path(path).stat().st_size == 0
     require(
-        force or not exists or _notes(path, is_table) is not None,
+        force or is_free or _notes(path, is_table) is not None,
         f"'{path}' exists and is not a rollout: choose another name, or replace it with `force=True`.",
     )
     write_whole(path, _parquet(rollout) if is_table else _safetensors(rollout))
@@ -45,6 +45,13 @@ def load(path: str | Path, kind: type[S]) -> S:
     notes = _notes(path, is_table)
     require(notes is not None, f"'{path}' holds no rollout: give a file that Rollout.save wrote.")
     assert notes is not None
+    try:
+        return _read(path, kind, notes, is_table)
+    except (SafetensorError, OSError, ValueError, LookupError, TypeError, RuntimeError) as error:
+        raise UncodeError(f"'{path}' is damaged: restore it, or make the rollout again.") from error
+
+
+def _read(path: str | Path, kind: type[S], notes: dict[str, str], is_table: bool) -> S:
     sampler, model = json.loads(notes["sampler"]), json.loads(notes["model"])
     if is_table:
         return kind.assemble(_rows(path), int(notes["mask_id"]), _dtype(notes["dtype"]), sampler, model)

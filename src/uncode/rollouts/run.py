@@ -16,7 +16,7 @@ from ..core.pieces.stop import AfterEos
 from ..core.support.arguments import checks_arguments, whole_number
 from ..engine import Engine, Request
 from ..generation.generate import sampler_for
-from ..generation.prompt import Length, canvas_of, read_prompts
+from ..generation.prompt import Length, canvas_of, is_one_prompt, read_prompts
 from ..samplers.catalog import read_shared
 from ..samplers.options import DEFAULT_SAMPLER
 from ..samplers.preset import with_shared
@@ -49,6 +49,7 @@ def rollout(
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     drawing = _drawing(denoiser, sampler, temperature)
     rows = list(_rows(denoiser, prompts, drawing, length, stop_at_eos))
+    whole_number(seed + len(rows) * n - 1, "the seed of the last sample", -(2**63))
     engine = Engine[int](denoiser, max_rows=max_rows, drawn_logp=True)
     requests = (
         Request(canvas, own, seed + at * n + sample, key=at * n + sample)
@@ -92,7 +93,7 @@ def _rows(
 ) -> Iterator[tuple[Canvas, Sampler]]:
     """The canvas of each prompt, and the sampler with its stop rule."""
     if not isinstance(prompts, Canvas):
-        for prompt in read_prompts(denoiser, [prompts] if isinstance(prompts, str) else prompts, length):
+        for prompt in read_prompts(denoiser, [prompts] if is_one_prompt(prompts) else prompts, length):
             yield canvas_of(denoiser, [prompt]), sampler_for(denoiser, prompt, sampler, stop_at_eos)
         return
     require(length is None, "a canvas has its length already: leave `length=` out.")

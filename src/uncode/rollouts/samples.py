@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
-from ..core.errors import require, shown
+from ..core.errors import UncodeError, require, shown
 from ..core.pieces.policy import Sampler
 from ..core.support.reprs import counted
 from ..core.trace.row_record import GIVEN
@@ -102,14 +102,27 @@ class Samples:
 
     def __getitem__(self, samples: slice | Sequence[int] | Tensor) -> Self:
         """Some of the samples, in this order."""
-        listed = isinstance(samples, slice | list | Tensor)
-        require(listed, f"samples are chosen by a slice, a list or a tensor, not {shown(samples)}.")
-        numbers = torch.arange(len(self))[samples]  # an error of torch where one is not there
+        numbers = self._numbers(samples)
         require(len(numbers) > 0, "none of the samples was chosen: give at least one.")
         canvas = Canvas(self.canvas.tokens[numbers], self.canvas.valid[numbers], self.canvas.mask_id, self.canvas.start)
         names = ("tokens", "step_map", "logp", "prompt", "seeds", "forwards")
         parts = {name: getattr(self, name)[numbers] for name in names}
         return type(self)(canvas, **parts, temperature=self.temperature, sampler=self.sampler, model=self.model)
+
+    def _numbers(self, samples: slice | Sequence[int] | Tensor) -> Tensor:
+        numbers = torch.arange(len(self))
+        if isinstance(samples, slice):
+            return numbers[samples]
+        try:
+            chosen = torch.as_tensor(samples).cpu() if isinstance(samples, list | Tensor) else None
+            if chosen is not None and chosen.dim() == 1:
+                return numbers[chosen]
+        except (IndexError, TypeError, ValueError, RuntimeError):  # not there, or no numbers
+            pass
+        raise UncodeError(
+            f"samples are chosen by a slice, or by a list or a tensor of numbers from 0 to {len(self) - 1}, not "
+            f"{shown(samples)}."
+        )
 
     @property
     def generated(self) -> Tensor:
@@ -139,12 +152,13 @@ class Samples:
         return found
 
     def texts(self, denoiser: Denoiser) -> list[str]:
-        """The text of each sample's span, up to its first EOS token that the model wrote."""
+        """The text of each sample's span, up to its first EOS token; all of it where tokens of the span were given."""
         require(denoiser.tokenizer is not None, "this model has no tokenizer: read `generated` instead.")
         found = []
         for row in self.rows():
-            written = (row.step_map >= 0) & torch.isin(row.generated, torch.tensor(denoiser.eos_ids or (-1,)))
-            stop = int(written.long().argmax()) if bool(written.any()) else len(row.generated)
+            given, framed = int((row.step_map == GIVEN).sum()), len(denoiser.frame[1])
+            ends = (row.step_map >= 0) & torch.isin(row.generated, torch.tensor(denoiser.eos_ids or (-1,)))
+            stop = int(ends.long().argmax()) if given <= framed and bool(ends.any()) else len(row.generated)
             found.append(str(denoiser.tokenizer.decode(row.generated[:stop].tolist(), skip_special_tokens=True)))
         return found
 

@@ -10,6 +10,9 @@ from typing import Any
 from ..core.errors import UncodeError
 from .extras import needed
 
+MAX_RETRIES = 10
+"""Retries of a task whose worker or node dies."""
+
 
 @contextmanager
 def connected(address: str, extra: str, purpose: str) -> Iterator[Any]:
@@ -45,3 +48,14 @@ def worker_count(ray: Any) -> int:
 def one_worker(ray: Any) -> dict[str, float]:
     """What a worker takes: a GPU, or a CPU where the cluster has no GPU."""
     return {"num_gpus": 1} if ray.cluster_resources().get("GPU", 0) >= 1 else {"num_cpus": 1}
+
+
+@contextmanager
+def one_sentence(ray: Any, work: str) -> Iterator[None]:
+    """A fault of the cluster as one sentence, which says by `work` what it could not do."""
+    try:
+        yield
+    except ray.exceptions.RayError as error:
+        reason = getattr(error, "cause", None) or error
+        first = str(reason).strip().partition("\n")[0].rstrip(".")
+        raise UncodeError(f"the cluster could not {work} ({first}). What is finished stays.") from error

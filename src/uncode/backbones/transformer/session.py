@@ -46,7 +46,7 @@ class TransformerSession:
         self.prepared: PreparedPlan | RowParts | None = None
         network.separate_moved_layers()
         on_one_device = {parameter.device for parameter in network.parameters()} == {barred.device}
-        trains = torch.is_grad_enabled() and network.head.weight.requires_grad
+        trains = torch.is_grad_enabled() and any(weight.requires_grad for weight in network.parameters())
         asks_host = shape.mixture is not None and not use_triton(network.embed.weight)
         on_one_gpu = on_one_device and _has_graphs(barred.device) and not (asks_host or trains)
         self.in_parts = on_one_device and not trains and barred.device.type == "cpu"

@@ -8,7 +8,6 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -19,7 +18,7 @@ from ...core.errors import UncodeError, require
 from ...util.arrow_files import ArrowPath
 from ...util.files import require_same_job
 from ...util.progress import item_bar
-from ...util.ray_cluster import connected, one_worker, worker_count
+from ...util.ray_cluster import connected, one_sentence, one_worker, worker_count
 from .finished_answers import report_done
 from .prompts import PromptLine, read_lines
 
@@ -68,7 +67,7 @@ def answer_on_ray(run: RayRun, as_json: bool = False) -> None:
         missing = [number for number in range(len(shards)) if shard_name(number) not in there]
         answers = resumed = len(lines) - sum(len(shards[number]) for number in missing)
         forwards = 0
-        with item_bar("answering") as on_progress, _one_sentence(ray):
+        with item_bar("answering") as on_progress, one_sentence(ray, "answer the prompts"):
             for done in _answered(ray, run, {number: shards[number] for number in missing}, workers):
                 answers, forwards = answers + int(done["answers"]), forwards + int(done["forwards"])
                 on_progress(answers, len(lines))
@@ -96,7 +95,10 @@ def _begin(run: RayRun, lines: list[PromptLine], workers: int) -> int:
     job = json.loads(json.dumps({"input": sha256(content).hexdigest()} | settings))
     there = run.out.names()
     if JOB in there:
-        theirs = json.loads(run.out.read(JOB))
+        try:
+            theirs = dict(json.loads(run.out.read(JOB)))
+        except (ValueError, TypeError):
+            raise UncodeError(f"'{run.out.uri}/{JOB}' is damaged: restore it, or remove the folder.") from None
         require_same_job(Path(run.out.uri), "a job", job, theirs, "remove the folder")
         return int(theirs["shard"])
     require(not there, f"'{run.out.uri}' has files of something else: choose another `out=`.")
@@ -159,14 +161,3 @@ class ShardWorker:
         seeds = [self.seed + line.number if line.seed is None else line.seed for line in lines]
         answers = self.decoder.answers([line.prompt for line in lines], [line.length for line in lines], seeds)
         return [line.as_row() | answer._asdict() for line, answer in zip(lines, answers, strict=True)]
-
-
-@contextmanager
-def _one_sentence(ray: Any) -> Iterator[None]:
-    """A fault of a worker as one sentence."""
-    try:
-        yield
-    except ray.exceptions.RayError as error:
-        reason = getattr(error, "cause", None) or error
-        first = str(reason).strip().partition("\n")[0].rstrip(".")
-        raise UncodeError(f"the cluster could not answer the prompts ({first}). What is finished stays.") from error

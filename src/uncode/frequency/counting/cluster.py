@@ -16,7 +16,7 @@ from safetensors.numpy import load, save
 
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
-from ...util.ray_cluster import connected
+from ...util.ray_cluster import MAX_RETRIES, connected
 from ..corpora.corpus import BadRecord, Corpus, Totals
 from ..corpora.shards import STDIN, Shard
 from .checkpoint import Checkpoint, CountState
@@ -28,8 +28,6 @@ SHARDS_PER_CPU = 4
 """With limits, shards are counted in waves of this many per CPU, so that few counted shards are discarded."""
 TASKS_PER_CPU = 2
 """Tasks per CPU, running or queued, so that no CPU waits for the driver."""
-MAX_RETRIES = 10
-"""Retries of a shard whose worker or node dies."""
 
 
 @dataclass(frozen=True)

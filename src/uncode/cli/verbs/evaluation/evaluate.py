@@ -94,6 +94,12 @@ def command(
     out: Annotated[
         Path | None, Option(metavar="DIR", help="The run folder; a run is resumed there.  [default: runs/CONFIG]")
     ] = None,
+    ray: Annotated[
+        str | None, Option(metavar="[ADDRESS]", help="Run on a Ray cluster: the one at ADDRESS, or a local one.")
+    ] = None,
+    workers: Annotated[
+        int | None, Option(min=1, metavar="N", help="Workers of --ray.  [default: one per GPU, or per CPU]")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -101,7 +107,7 @@ def command(
 
     The same command resumes a run that was stopped, and repeats nothing. `uncode report RUN` prints the tables,
     `uncode regrade RUN` grades the answers again. The processes of `accelerate launch -m uncode eval ...` and of
-    `torchrun --nproc_per_node 8 -m uncode eval ...` share the run.
+    `torchrun --nproc_per_node 8 -m uncode eval ...` share the run, and so do the workers of --ray.
 
     Examples:
 
@@ -111,6 +117,7 @@ def command(
       uncode eval main --data ./data --tasks gsm8k,sudoku --batch 16
       uncode eval main --model ./my-llada --frequency llada --out my-llada
       uncode eval fast-dllm --tasks gsm8k --limit 200 --batch 16
+      uncode eval main --data ./data --ray --workers 4
     """
     if list_configs:
         _list(as_json)
@@ -118,6 +125,7 @@ def command(
     if view is not None:
         check_output(view, "--view", "page", force)
     require(config is not None, "there is nothing to run: give a config, or --list to see those of the package.")
+    require(workers is None or ray is not None, "--workers is for --ray: leave it out.")
     from ....evals.run.config import EvalConfig
 
     chosen = EvalConfig.load(str(config)).narrowed(
@@ -138,6 +146,7 @@ def command(
         if frequency is None:
             _check_tables(chosen)
         place = ProcessPlace.from_environment()
+        require(ray is None or place.processes == 1, "--ray starts its own workers: leave out --ray or the launcher.")
         load = partial(
             load_model,
             config=chosen,
@@ -151,7 +160,7 @@ def command(
         kept = (traces or view is not None, observe_span)
         options = RunOptions(batch, data, limit, *kept, place.process, place.processes)
         runner = Runner(chosen, folder, load, options)
-    if _run(runner, folder, as_json) and view is not None:
+    if _run(runner, folder, as_json, ray, workers) and view is not None:
         _write_view(view, folder, runner)
 
 
@@ -201,7 +210,7 @@ def _check_tables(config: EvalConfig) -> None:
         )
 
 
-def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
+def _run(runner: Runner, folder: Path, as_json: bool, ray: str | None, workers: int | None) -> bool:
     """Run, and say whether the run is complete."""
     import warnings
 
@@ -214,7 +223,12 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
     with resumable(folder), eval_bar(runner.config.name) as on_progress:
         runner.on_progress = on_progress
         runner.on_start = partial(announce_time, least_seconds=LONG_SECONDS)
-        is_complete = runner.run()
+        if ray is None:
+            is_complete = runner.run()
+        else:
+            from ....evals.run.on_ray import run_on_ray
+
+            is_complete = run_on_ray(runner, ray, workers)
     if not is_complete:
         typer.echo(f"process {place.process} of {place.processes} is done; others are still at work", err=True)
         return False
