@@ -23,6 +23,7 @@ import pytest
 import torch
 import typer
 
+from tests.small_tokenizers import TOKENIZERS
 from uncode.backbones.transformer.mixture import Mixture
 from uncode.backbones.transformer.shape import Shape
 from uncode.cli.app import app
@@ -392,6 +393,16 @@ def test_loading(bench: Bench, run: Run) -> None:
     printed = run(bench("loading", SIZES={"1gb": shape}), "--device", "cpu")
     assert "torch.float32 on cpu: at the peak" in printed
     assert len(re.findall(r"^(?:page cache|cold disk): \d+\.\d\d s; load_file", printed, re.MULTILINE)) == 2
+
+
+def test_constraints(bench: Bench, run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    TOKENIZERS["byte-level"]().backend_tokenizer.save(str(file))
+    module = bench("constraints", SCHEMAS={"union": bench("constraints").SCHEMAS["union"]})
+    printed = run(module, str(file), "--masks", "12")
+    for name in ("union", "any JSON", r"\[A-Za-z ,\.\]\{1,80\}", "median", "largest"):
+        assert re.search(rf"^{name} +\d+\.\d\d +[1-9]\d* +[1-9]\d* +\d+\.\d$", printed, re.MULTILINE)
+    assert re.search(r"^peak memory of the process: \d+ MiB$", printed, re.MULTILINE)
 
 
 def test_loop(bench: Bench, run: Run) -> None:

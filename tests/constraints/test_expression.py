@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import zipfile
 from itertools import product
+from pathlib import Path
 from random import Random
 
 import numpy as np
@@ -57,6 +59,7 @@ def test_an_expression_means_what_it_means_to_python(found: str, texts: list[str
         ("(a", "cannot be read: missing"),
         ("(?:(?:(?:[^a]{2,5}){2,5}){2,5}){2,5}", "to compile: nest fewer repeats|nest fewer repeats"),
         ("(a|b)*a(a|b){14}", "more than 8,192 states"),
+        ("a|" * 600_000, "more than 1,000,000 characters"),
     ],
 )
 def test_what_is_refused(expression: str, what: str) -> None:
@@ -122,6 +125,46 @@ def test_compiled_constraints_are_kept_on_disk(tmp_path: object, monkeypatch: py
     assert np.array_equal(first.table, again.table)
     assert np.array_equal(first.class_of, again.class_of)
     assert (first.start, first.accepts.tolist()) == (again.start, again.accepts.tolist())
+
+
+@pytest.mark.parametrize("damage", ["cut", "byte", "array", "number", "size"])
+def test_damaged_files_of_compiled_constraints_are_not_read(
+    damage: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UNCODE_CACHE", str(tmp_path))
+    monkeypatch.setattr("uncode.constraints.compiled.LARGE", 1)
+    vocabulary = Vocabulary.of(facts(TextTokenizer(list(ALPHABET)), 9, ()))
+    first = compiled("a+é?", vocabulary)
+    compiled.cache_clear()
+    (file,) = (tmp_path / "constraints").iterdir()
+    content, arrays = file.read_bytes(), dict(np.load(file))
+    with zipfile.ZipFile(file) as members:
+        within = members.infolist()[1].header_offset + 60
+    if damage in ("cut", "byte"):
+        file.write_bytes(content[:50] if damage == "cut" else content[:within] + b"\xff" * 9 + content[within + 9 :])
+    elif damage == "array":
+        with file.open("wb") as out:
+            np.save(out, arrays["table"])
+    else:
+        arrays |= {"start": np.array(99)} if damage == "number" else {"class_of": arrays["class_of"][:3]}
+        np.savez(file, **arrays)
+    again = compiled("a+é?", vocabulary)
+    compiled.cache_clear()
+    assert np.array_equal(first.table, again.table)
+    assert (first.start, first.class_of.tolist()) == (again.start, again.class_of.tolist())
+
+
+def test_an_empty_part_repeated_often_and_a_long_text() -> None:
+    assert constraint(regex="a(?:){2000000000}(?:(?:){3}){2000000000}b").accepts("ab")
+    long = constraint(regex="[a-z]{0,8000}")
+    assert long.accepts("a" * 8000)
+    assert not long.accepts("a" * 8001)
+
+
+def test_tables_of_tokens_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uncode.constraints.token_dfa.MAX_CELLS", 20)
+    with pytest.raises(UncodeError, match="classes of tokens: repeat less"):
+        compiled("ab1-é日", Vocabulary.of(facts(TextTokenizer(list(ALPHABET)), 9, ())))
 
 
 def test_the_smallest_automaton() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from random import Random
 from typing import Any
 
@@ -14,6 +15,36 @@ from tests.constraints.schemas import SCHEMAS
 from uncode import UncodeError, constraint
 from uncode.constraints.compiled import byte_dfa
 from uncode.constraints.json_schema import whole_numbers
+
+
+PLAIN_NUMBER = {"type": "number"}
+
+
+def nested_arrays(depth: int) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": "integer"}
+    for _ in range(depth):
+        found = {"type": "array", "items": found}
+    return found
+
+
+def chain(names: str) -> dict[str, Any]:
+    """Objects that refer to one another without a cycle."""
+    following = [*({"$ref": f"#/$defs/{name}"} for name in names[1:]), {"type": "integer"}]
+    parts = {
+        name: {"type": "object", "properties": {"x": one}, "required": ["x"]}
+        for name, one in zip(names, following, strict=True)
+    }
+    return {"$ref": f"#/$defs/{names[0]}", "$defs": parts}
+
+
+def optional_keys(count: int, depth: int) -> dict[str, Any]:
+    inner = optional_keys(count, depth - 1) if depth > 1 else {"type": "null"}
+    return {"type": "object", "properties": {f"p{n}": inner for n in range(count)}}
+
+
+def each_refers_to_all(count: int) -> dict[str, Any]:
+    everything = {"anyOf": [{"$ref": f"#/$defs/a{n}"} for n in range(count)] + [{"type": "null"}]}
+    return {"$ref": "#/$defs/a0", "$defs": {f"a{n}": everything for n in range(count)}}
 
 
 def texts(expression: str, count: int, seed: int = 0) -> list[str]:
@@ -65,6 +96,11 @@ def test_what_is_accepted_is_valid(name: str) -> None:
         ({"properties": {"a": {"type": "integer"}, "b": True, "c": {}}, "required": ["b"]}, '{"b": 1, "c": "x"}'),
         ({"type": "object", "additionalProperties": {"type": "boolean"}}, '{"x": true, "y":false}'),
         ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, "0.25"),
+        ({"type": "string", "format": "date"}, '"2020-02-29"'),
+        ({"type": "string", "format": "date"}, '"1900-12-31"'),
+        ({"type": "number", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}], "$defs": {"n": PLAIN_NUMBER}}, "2.5"),
+        (nested_arrays(6), "[[[[[[1]]]]]]"),
+        (chain("ABCDE"), '{"x": {"x": {"x": {"x": {"x": 3}}}}}'),
     ],
 )
 def test_documents_that_are_accepted(schema: Any, document: str) -> None:
@@ -86,6 +122,25 @@ def test_documents_that_are_accepted(schema: Any, document: str) -> None:
         ({"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]}, "'oneOf' of different types alone"),
         ({"$ref": "https://example.org/s.json"}, "references within a JSON schema alone"),
         ({"$ref": "#/$defs/a"}, "which it does not have"),
+        ({"anyOf": [{"$ref": "#/anyOf/5"}]}, "which it does not have"),
+        ({"type": "object", "maxProperties": 0}, "'maxProperties'"),
+        ({"type": "object", "unevaluatedProperties": False}, "'unevaluatedProperties'"),
+        ({"type": "object", "propertyNames": False}, "'propertyNames'"),
+        ({"type": "array", "unevaluatedItems": False}, "'unevaluatedItems'"),
+        ({"type": "array", "contains": {}}, "'contains'"),
+        ({"type": "string", "anyOf": [{"type": "integer"}, {"type": "string"}]}, "'type' beside 'anyOf'"),
+        ({"type": "string", "pattern": "^(?i:[^a])$"}, "has flags"),
+        ({"type": "string", "pattern": "(?i)[^a]"}, "has flags"),
+        ({"type": "string", "minLength": 5, "maxLength": 3}, "no JSON text of this depth"),
+        ({"type": "text", "enum": [1]}, "is one of string, integer"),
+        ({"type": 5, "enum": [1]}, "is one of string, integer"),
+        ({"const": float("nan")}, "made of what json.loads returns"),
+        ({"type": "integer", "minimum": float("inf")}, "made of what json.loads returns"),
+        ({"enum": [{1}]}, "made of what json.loads returns"),
+        (nested_arrays(5000), "nested too deeply"),
+        ({"oneOf": [{"$ref": "#/$defs/a"}], "$defs": {"a": {"$ref": "#/$defs/a"}}}, "'oneOf' of different types alone"),
+        (optional_keys(25, 3), "make fewer keys optional"),
+        (each_refers_to_all(6), "or refer less within one another"),
         ({"type": "text"}, "is one of string, integer"),
         ({"type": "number", "minimum": 0.5}, "must be a whole number here, not 0.5"),
         (False, "no JSON text of this depth is valid"),
@@ -95,6 +150,33 @@ def test_documents_that_are_accepted(schema: Any, document: str) -> None:
 def test_what_is_refused(schema: Any, what: str) -> None:
     with pytest.raises(UncodeError, match=what):
         constraint(json_schema=schema)
+
+
+def test_classes_of_a_pattern_are_those_of_all_readers() -> None:
+    """ECMAScript knows other spaces and digits than Python does."""
+    for pattern, text in ((r"^\S$", "\u00a0"), (r"^\D$", "\u0663"), (r"^[^\d]$", "\u0663"), (r"^\d$", "\u0663")):
+        rule = constraint(json_schema={"type": "string", "pattern": pattern})
+        assert not rule.accepts(json.dumps(text, ensure_ascii=False))
+        assert rule.accepts('"5"' if pattern == r"^\d$" else '"x"')
+
+
+def test_dates_are_those_of_the_calendar() -> None:
+    rule = constraint(json_schema={"type": "string", "format": "date"})
+    for year in (0, 1, 4, 100, 400, 1000, 1900, 2000, 2010, 2023, 2024, 9999):
+        for day in ("01-31", "02-28", "02-29", "02-30", "04-31", "12-31"):
+            text = f"{year:04}-{day}"
+            try:
+                exists = bool(date.fromisoformat(text))
+            except ValueError:
+                exists = False
+            assert rule.accepts(f'"{text}"') == exists
+
+
+def test_a_constraint_keeps_a_copy_of_its_schema() -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "null"}}}
+    rule = constraint(json_schema=schema)
+    schema["properties"] = {}
+    assert rule.to_dict()["json_schema"]["properties"] == {"a": {"type": "null"}}
 
 
 def test_ranges_of_whole_numbers() -> None:

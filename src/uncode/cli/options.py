@@ -261,6 +261,7 @@ def read_constraint(regex: str | None, choices: list[str] | None, json_schema: P
         schema = json.loads(json_schema.read_bytes())
     except (ValueError, RecursionError, OSError) as error:
         raise UncodeError(f"the JSON schema '{json_schema}' cannot be read: {error}.") from None
+    require(schema is not None, f"the JSON schema '{json_schema}' is null: write an object, true or false.")
     return constraint(json_schema=schema)
 
 

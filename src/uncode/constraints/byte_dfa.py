@@ -118,10 +118,8 @@ def _closures(nfa: Nfa, work: _Work) -> Callable[[frozenset[int]], frozenset[int
 
 def _smallest(table: NDArray[np.int32], class_of: NDArray[np.int64], accepts: NDArray[np.bool_]) -> ByteDfa:
     """Merge states that accept the same texts (Moore), drop those that accept none, and merge bytes that lead alike."""
-    part, count = accepts.astype(np.int64), 0
-    while (now := len(np.unique(part))) != count:
-        count = now
-        part = rows_alike(np.concatenate([part[:, None], part[table]], 1))
+    part = _parts(table, accepts)
+    count = int(part.max()) + 1
     dead, first = int(part[-1]), int(part[0])
     alive = [one for one in range(count) if one != dead]
     number = np.full(count, len(alive))
@@ -134,6 +132,30 @@ def _smallest(table: NDArray[np.int32], class_of: NDArray[np.int64], accepts: ND
     columns = np.zeros(int(alike.max()) + 1, dtype=np.int64)
     columns[alike] = np.arange(len(alike))
     return ByteDfa(np.ascontiguousarray(small[:, columns]), alike[class_of], int(number[first]), accepts[chosen])
+
+
+def _parts(table: NDArray[np.int32], accepts: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """A number for each state; states that accept the same texts have the same. A round looks only at states before
+    those whose number has just changed: a text of bounded length takes as many rounds as it has characters."""
+    size, behind = len(table), [list[int]() for _ in range(len(table))]
+    for edge in np.unique(np.arange(size)[:, None] * size + table).tolist():
+        behind[edge % size].append(edge // size)
+    part = rows_alike(accepts[:, None])
+    members, looked_at = np.bincount(part).tolist(), list(range(size))
+    while looked_at:
+        groups = defaultdict[int, dict[bytes, list[int]]](dict)
+        for state, here, following in zip(looked_at, part[looked_at].tolist(), part[table[looked_at]], strict=True):
+            groups[here].setdefault(following.tobytes(), []).append(state)
+        changed = list[int]()
+        for here, found in groups.items():
+            alike = sorted(found.values(), key=len)
+            for states in alike if sum(map(len, alike)) < members[here] else alike[:-1]:
+                part[states] = len(members)
+                members[here] -= len(states)
+                members.append(len(states))
+                changed += states
+        looked_at = sorted({one for state in changed for one in behind[state]})
+    return part
 
 
 def rows_alike(rows: NDArray[np.generic]) -> NDArray[np.int64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import zipfile
+import zlib
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
@@ -42,20 +43,33 @@ def compiled(expression: str, vocabulary: Vocabulary) -> TokenDfa:
         return token_dfa(byte_dfa(expression), vocabulary)
     name = hashlib.sha256(f"{VERSION}\n{vocabulary.fingerprint}\n{expression}".encode()).hexdigest()[:32]
     file = cache_folder() / "constraints" / f"{name}.npz"
-    found = _read(file)
+    found = _read(file, vocabulary.size)
     if found is None:
         found = token_dfa(byte_dfa(expression), vocabulary)
         _write(file, found)
     return found
 
 
-def _read(file: Path) -> TokenDfa | None:
+def _read(file: Path, size: int) -> TokenDfa | None:
     """A file's automaton; None where there is none, or it is damaged."""
     try:
-        with np.load(file, allow_pickle=False) as arrays:
-            return TokenDfa(arrays["table"], arrays["class_of"], int(arrays["start"]), arrays["accepts"])
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        with file.open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
+            found = TokenDfa(arrays["table"], arrays["class_of"], int(arrays["start"]), arrays["accepts"])
+        return found if _is_whole(found, size) else None
+    except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
+
+
+def _is_whole(found: TokenDfa, size: int) -> bool:
+    """Whether every number of an automaton over `size` tokens is that of a state or a class that it has."""
+    states, classes = found.table.shape
+    inside = ((found.table, states), (found.class_of, classes), (np.array(found.start), states))
+    return (
+        (found.accepts.shape, found.class_of.shape) == ((states,), (size,))
+        and found.table.dtype == found.class_of.dtype == np.int32
+        and found.accepts.dtype == np.bool_
+        and all(0 <= int(numbers.min()) and int(numbers.max()) < most for numbers, most in inside)
+    )
 
 
 def _write(file: Path, found: TokenDfa) -> None:

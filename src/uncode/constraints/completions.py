@@ -21,6 +21,8 @@ from .token_dfa import TokenDfa
 
 MAX_REMEMBERED = 1 << 26
 """Bytes of sets and flags that an automaton remembers; it then forgets all and begins again."""
+ENTRY_BYTES = 256
+"""About what a dictionary and its key take for each of them."""
 MASK = -1
 """The class of a mask: any token."""
 
@@ -120,7 +122,7 @@ class Automaton(constraint.Automaton):
         return found
 
     def _remember(self, size: int) -> None:
-        self._size += size
+        self._size += size + ENTRY_BYTES
         if self._size > MAX_REMEMBERED:
             self._forget()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import torch
 
 from ..core import constraint as core
 from ..core.denoiser import Facts
-from ..core.errors import require, shown
+from ..core.errors import UncodeError, require, shown
 from ..core.support.arguments import checks_arguments
 from .compiled import byte_dfa, compiled
 from .completions import Automaton
@@ -49,6 +50,7 @@ class TextConstraint(core.Constraint):
 
     def accepts(self, text: str) -> bool:
         """Whether a text is accepted."""
+        require(isinstance(text, str), f"a constraint accepts texts, not {shown(text)}.")
         return byte_dfa(self.expression).matches(text.encode(errors="surrogatepass"))
 
     def bind(self, facts: Facts, banned: tuple[int, ...] = ()) -> Automaton:
@@ -82,9 +84,20 @@ def constraint(
         )
         return TextConstraint("|".join(f"(?:{re.escape(one)})" for one in choices), {"choices": list(choices)})
     if json_schema is not None:
-        return TextConstraint(expression_of(json_schema), {"json_schema": json_schema})
+        data = _as_data(json_schema)
+        return TextConstraint(expression_of(data), {"json_schema": data})
     require(kind == JSON, f'the constraint without a keyword is "json", not {shown(kind)}.')
     return TextConstraint(any_json(), {"json": ANY_JSON_DEPTH})
+
+
+def _as_data(schema: object) -> Any:
+    """A copy of a schema, as it is read from a file."""
+    try:
+        return json.loads(json.dumps(schema, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise UncodeError(f"a JSON schema is made of what json.loads returns: {error}.") from None
+    except RecursionError:
+        raise UncodeError("the JSON schema is nested too deeply: nest fewer schemas.") from None
 
 
 def _listed(names: list[str]) -> str:

@@ -17,6 +17,8 @@ from .characters import LAST, Ranges, category, complement, merged, utf8
 
 MAX_NFA_STATES = 50_000
 """States of an expression before it is made deterministic."""
+MAX_CHARACTERS = 1_000_000
+"""Of an expression: the standard library reads it in about a second."""
 _REFUSED = {
     "ASSERT": "look-ahead or look-behind",
     "ASSERT_NOT": "negative look-ahead or look-behind",
@@ -58,6 +60,8 @@ class Nfa:
 
 def parse(pattern: str) -> tuple[Nfa, int, int]:
     """The automaton of an expression, its first state and its accepting one."""
+    is_short = len(pattern) <= MAX_CHARACTERS
+    require(is_short, f"the regular expression has more than {MAX_CHARACTERS:,} characters: write a shorter one.")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -123,7 +127,9 @@ class _Builder:
     def _repeat(self, least: int, most: Any, items: Any, start: int, flags: int) -> int:
         inner, unbounded = list(items), str(most) == "MAXREPEAT"
         for _ in range(least):
-            start = self.sequence(inner, start, flags, False, False)
+            before, start = start, self.sequence(inner, start, flags, False, False)
+            if start == before:  # the repeated part is empty
+                return start
         if unbounded:
             begin = self._after(start)
             end = self.sequence(inner, begin, flags, False, False)
@@ -184,9 +190,11 @@ def pattern_within(pattern: str, inside: Ranges) -> str:
     `\d`, `\s` and `\w` are those of ASCII, as in ECMAScript. It is written in Python's syntax.
     """
     try:
-        tree = list(_parser.parse(pattern, re.ASCII))
+        parsed = _parser.parse(pattern, re.ASCII)
     except (re.error, OverflowError, RecursionError) as error:
         raise UncodeError(f"the pattern {shown(pattern)} cannot be read: {error}.") from None
+    _check_flags(parsed.state.flags & ~re.ASCII, pattern)
+    tree = list(parsed)
     is_branch = len(tree) == 1 and str(tree[0][0]) == "BRANCH"
     found = [_searched(list(one), inside, pattern) for one in (tree[0][1][1] if is_branch else [tree])]
     return f"(?:{'|'.join(found)})"
@@ -201,12 +209,17 @@ def _searched(items: list[Any], inside: Ranges, pattern: str) -> str:
     return ("" if starts else anything) + body + ("" if ends else anything)
 
 
+def _check_flags(flags: int, pattern: str) -> None:
+    require(not flags, f"the pattern {shown(pattern)} has flags, which no constraint can have: write it without.")
+
+
 def _written(items: Sequence[Any], inside: Ranges, pattern: str) -> str:
     """A part of the tree as an expression."""
     found = []
     for name, value in items:
         kind = str(name)
         if kind == "SUBPATTERN":
+            _check_flags(value[1] | value[2], pattern)
             found.append(f"(?:{_written(list(value[3]), inside, pattern)})")
         elif kind == "BRANCH":
             found.append(f"(?:{'|'.join(_written(list(one), inside, pattern) for one in value[1])})")
@@ -218,7 +231,8 @@ def _written(items: Sequence[Any], inside: Ranges, pattern: str) -> str:
             require(
                 not what, f"the pattern {shown(pattern)} has {what}, which no constraint can have: write it without."
             )
-            outside = [*complement(_characters(kind, value, re.ASCII)), *complement(inside)]
+            unicode, ascii_ = (complement(_characters(kind, value, flags)) for flags in (0, re.ASCII))
+            outside = [*unicode, *ascii_, *complement(inside)]  # readers of patterns differ in \S, \D and \W
             found.append(_class(complement(merged(outside))))
     return "".join(found)
 

@@ -22,6 +22,10 @@ MAX_UNROLLED = 3
 """How often a schema may refer to itself, one within the other."""
 MAX_LENGTH = 1_000
 """Bounds on the length of a text or of an array."""
+MAX_CHARACTERS = 1_000_000
+"""Of the expressions of all parts of a schema. Optional keys and references within one another multiply them."""
+PART = 50
+"""Characters that a part counts for beside its own, so that few parts without an expression are looked at."""
 _NEEDS_ESCAPE: Ranges = merged([(0, 31), (34, 34), (92, 92)])
 PLAIN = complement(_NEEDS_ESCAPE)
 """Characters that a JSON string has as they are."""
@@ -31,7 +35,9 @@ INTEGER = r"-?(?:0|[1-9][0-9]*)"
 NUMBER = rf"{INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{{1,2}})?"
 _LONG_MONTH, _SHORT_MONTH = r"(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])", r"(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
 _DAY = rf"(?:{_LONG_MONTH}|{_SHORT_MONTH}|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-_DATE, _CLOCK = rf"[0-9]{{3}}[1-9]-{_DAY}", r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
+_YEAR, _FOURTH = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)", "(?:0[48]|[2468][048]|[13579][26])"
+_DATE = rf"(?:{_YEAR}-{_DAY}|(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29)"
+_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
 _TIME = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|[+-]{_CLOCK})"
 _BYTE, _LABEL = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])", r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
 FORMATS = {
@@ -64,14 +70,27 @@ _NOT_THESE = {
     "array": {"uniqueItems", "contains", "minContains", "maxContains", "additionalItems", "unevaluatedItems"},
 }
 """Keywords that say something of a type and are refused there."""
+_SAYS_NOTHING: dict[str, tuple[Any, ...]] = {
+    "uniqueItems": (False,),
+    "minProperties": (0,),
+    "patternProperties": ({},),
+    "propertyNames": ({}, True),
+    "dependentRequired": ({},),
+    "dependentSchemas": ({},),
+    "dependencies": ({},),
+    "unevaluatedProperties": ({}, True),
+    "unevaluatedItems": ({}, True),
+    "additionalItems": ({}, True),
+}
+"""Values with which such a keyword allows everything."""
 
 
 def expression_of(schema: object) -> str:
     """The regular expression of a schema."""
-    require(isinstance(schema, Mapping | bool), f"a JSON schema is an object, true or false, not {shown(schema)}.")
-    if schema is True or schema == {}:
-        return any_json()
     try:
+        _expect(isinstance(schema, Mapping | bool), "a JSON schema is an object, true or false", schema)
+        if schema is True or schema == {}:
+            return any_json()
         found = _Schema(schema).value(schema, (), ANY_JSON_DEPTH)
     except RecursionError:
         raise UncodeError("the JSON schema is nested too deeply: nest fewer schemas.") from None
@@ -109,13 +128,21 @@ class _Schema:
     """A whole schema, to which its parts may refer."""
 
     def __init__(self, root: Any) -> None:
-        self._root = root
+        self._root, self._left = root, MAX_CHARACTERS
 
     def value(self, schema: Any, path: tuple[str, ...], depth: int) -> str | None:
         """The expression of a part of the schema; None where nothing is valid. `path` has the references so far."""
+        self._left -= PART
+        _check_size(0, self._left)
+        found = self._value(schema, path, depth)
+        self._left -= len(found or "")
+        _check_size(0, self._left)
+        return found
+
+    def _value(self, schema: Any, path: tuple[str, ...], depth: int) -> str | None:
         if isinstance(schema, bool):
             return any_json(max(depth - 1, 0)) if schema else None
-        require(isinstance(schema, Mapping), f"a JSON schema is an object, true or false, not {shown(schema)}.")
+        _expect(isinstance(schema, Mapping), "a JSON schema is an object, true or false", schema)
         keys = set(schema) - _ANNOTATIONS
         for name, build in (
             ("$ref", self._reference),
@@ -129,6 +156,8 @@ class _Schema:
                     not beside,
                     f"a constraint cannot have '{min(beside, default='')}' beside '{name}' in a JSON schema.",
                 )
+                if "type" in schema:
+                    self._check_types(schema, name)
                 return build(schema[name], path, depth)
         if "const" in keys:
             return self._constants([schema["const"]], schema, keys - {"const"})
@@ -145,12 +174,10 @@ class _Schema:
             types = types[:1] or list(_OF_TYPE)
             if not keys - {"type"}:
                 return any_json(max(depth - 1, 0))
-        types = [types] if isinstance(types, str) else types
-        known = isinstance(types, Sequence) and all(isinstance(one, str) and one in _OF_TYPE for one in types)
-        require(known, f"'type' of a JSON schema is one of {', '.join(_OF_TYPE)}, not {shown(schema.get('type'))}.")
+        types = _types(types)
         everything = set().union(*_OF_TYPE.values(), *_NOT_THESE.values()) | {"type"}
         refused = sorted(keys - everything) + sorted(key for one in types for key in keys & _NOT_THESE.get(one, set()))
-        refused = [key for key in refused if schema[key] not in (False, {}) or key not in everything]
+        refused = [key for key in refused if schema[key] not in _SAYS_NOTHING.get(key, ())]
         require(
             not refused, f"a constraint cannot have '{refused[0] if refused else ''}' of a JSON schema: leave it out."
         )
@@ -168,31 +195,39 @@ class _Schema:
         return _any(found)
 
     def _constants(self, values: Any, schema: Mapping[str, Any], beside: set[str]) -> str | None:
-        require(isinstance(values, Sequence) and not isinstance(values, str), f"'enum' is a list, not {shown(values)}.")
+        _expect(isinstance(values, list), "'enum' of a JSON schema is a list", values)
         more = beside - {"type"}
         require(not more, f"a constraint cannot have '{min(more, default='')}' beside constants in a JSON schema.")
-        types = schema.get("type", list(_OF_TYPE))
-        types = [types] if isinstance(types, str) else types
+        types = _types(schema.get("type", list(_OF_TYPE)))
         kept = [value for value in values if any(_has_type(value, one) for one in types)]
         return _any([re.escape(json.dumps(value, ensure_ascii=False)) for value in kept])
 
     def _reference(self, target: Any, path: tuple[str, ...], depth: int) -> str | None:
-        fits = isinstance(target, str) and (target == "#" or target.startswith("#/"))
-        require(fits, f"a constraint follows references within a JSON schema alone, not {shown(target)}.")
+        found = self._target(target)
         if path.count(target) >= MAX_UNROLLED:
             return None
+        return self.value(found, (*path, target), depth)
+
+    def _target(self, target: Any) -> Any:
+        """The part of the schema that a reference names."""
+        fits = isinstance(target, str) and (target == "#" or target.startswith("#/"))
+        require(fits, f"a constraint follows references within a JSON schema alone, not {shown(target)}.")
         found = self._root
         for part in target.split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
-            found = (
-                found[int(name)]
-                if isinstance(found, list) and name.isdigit()
-                else found.get(name)
-                if isinstance(found, Mapping)
-                else None
-            )
+            if isinstance(found, list):
+                found = found[int(name)] if name.isdecimal() and int(name) < len(found) else None
+            else:
+                found = found.get(name) if isinstance(found, Mapping) else None
             require(found is not None, f"the JSON schema refers to {shown(target)}, which it does not have.")
-        return self.value(found, (*path, target), depth)
+        return found
+
+    def _check_types(self, schema: Mapping[str, Any], name: str) -> None:
+        """Refuse a type beside alternatives that may be of another one."""
+        types, parts = _types(schema["type"]), schema[name] if isinstance(schema[name], list) else []
+        types += ["integer"] if "number" in types else []
+        fits = all(self._type_of(part) in types for part in parts)
+        require(fits, f"a constraint cannot have 'type' beside '{name}' in a JSON schema: write it into each of them.")
 
     def _all_of(self, parts: Any, path: tuple[str, ...], depth: int) -> str | None:
         require(
@@ -201,7 +236,7 @@ class _Schema:
         return self.value(parts[0], path, depth)
 
     def _any_of(self, parts: Any, path: tuple[str, ...], depth: int) -> str | None:
-        require(isinstance(parts, list) and len(parts) > 0, f"'anyOf' is a list of JSON schemas, not {shown(parts)}.")
+        _expect(isinstance(parts, list) and len(parts) > 0, "'anyOf' is a list of JSON schemas", parts)
         return _any([self.value(part, path, depth) for part in parts])
 
     def _one_of(self, parts: Any, path: tuple[str, ...], depth: int) -> str | None:
@@ -216,20 +251,20 @@ class _Schema:
         return self._any_of(parts, path, depth)
 
     def _type_of(self, part: Any) -> str | None:
-        while isinstance(part, Mapping) and isinstance(part.get("$ref"), str) and part["$ref"].startswith("#/"):
-            found: Any = self._root
-            for name in part["$ref"].split("/")[1:]:
-                found = found.get(name) if isinstance(found, Mapping) else None
-            part = found
+        for _ in range(MAX_UNROLLED):
+            if isinstance(part, Mapping) and "$ref" in part:
+                part = self._target(part["$ref"])
         found = part.get("type") if isinstance(part, Mapping) else None
         return found if isinstance(found, str) else None
 
     # -- types -----------------------------------------------------------------------------------
 
-    def _string(self, schema: Mapping[str, Any]) -> str:
+    def _string(self, schema: Mapping[str, Any]) -> str | None:
         pattern, kind = schema.get("pattern"), schema.get("format")
         least, most = _bound(schema, "minLength", 0), _bound(schema, "maxLength", None)
         has_length = least or most is not None
+        if most is not None and least > most:
+            return None
         require(not (pattern and kind), "a constraint cannot have 'pattern' beside 'format' in a JSON schema.")
         if pattern is not None:
             require(not has_length, "a constraint cannot have 'minLength' or 'maxLength' beside 'pattern'.")
@@ -256,19 +291,17 @@ class _Schema:
     def _array(self, schema: Mapping[str, Any], path: tuple[str, ...], depth: int) -> str | None:
         least, most = _bound(schema, "minItems", 0), _bound(schema, "maxItems", None)
         first, items = schema.get("prefixItems", []), schema.get("items", not schema.get("prefixItems"))
-        require(isinstance(first, list), f"'prefixItems' of a JSON schema is a list, not {shown(first)}.")
-        if depth <= 0:
-            return r"\[\]" if not least else None
+        _expect(isinstance(first, list), "'prefixItems' of a JSON schema is a list", first)
         if most is not None and least > most:
             return None
         if first:
             require(items is False or "items" not in schema, "a constraint cannot have 'items' beside 'prefixItems'.")
-            found = [self.value(one, path, depth - 1) for one in first]
+            found = [self.value(one, path, depth) for one in first]
             require(least <= len(found), "a constraint cannot have 'minItems' above the number of 'prefixItems'.")
             if None in found[:least]:
                 return None
             return rf"\[{_in_order([(one, at < least) for at, one in enumerate(found[:most])], prefix=True)}\]"
-        item = self.value(items, path, depth - 1)
+        item = self.value(items, path, depth)
         if item is None:
             return r"\[\]" if not least else None
         return _list("[", [item], "]", least, most)
@@ -277,18 +310,16 @@ class _Schema:
         named, needed, others = (
             schema.get(n, d) for n, d in (("properties", {}), ("required", []), ("additionalProperties", True))
         )
-        require(isinstance(named, Mapping), f"'properties' of a JSON schema is an object, not {shown(named)}.")
+        _expect(isinstance(named, Mapping), "'properties' of a JSON schema is an object", named)
         fits = isinstance(needed, list) and all(isinstance(one, str) for one in needed)
-        require(fits, f"'required' of a JSON schema is a list of names, not {shown(needed)}.")
-        if depth <= 0:
-            return r"\{\}" if not needed else None
+        _expect(fits, "'required' of a JSON schema is a list of names", needed)
         parts = dict(named) | {name: others for name in needed if name not in named}
         if not parts:
-            inner = self.value(others, path, depth - 1)
+            inner = self.value(others, path, depth)
             return r"\{\}" if inner is None else _list("{", [f'"{CHARACTER}*": ?{inner}'], "}")
         pairs = list[tuple[str | None, bool]]()
         for name, part in parts.items():
-            inner = self.value(part, path, depth - 1 if not isinstance(part, Mapping) or "$ref" in part else depth)
+            inner = self.value(part, path, depth)
             if inner is None and name in needed:
                 return None
             key = re.escape(json.dumps(name, ensure_ascii=False))
@@ -319,7 +350,30 @@ def _in_order(parts: Sequence[tuple[str | None, bool]], prefix: bool = False) ->
                 f"(?:, ?{text})?{started}",
                 f"(?:{first}|{open_ended})" if open_ended else f"(?:{first})?",
             )
+        _check_size(len(started) + len(open_ended), MAX_CHARACTERS)
     return open_ended
+
+
+def _check_size(size: int, most: int) -> None:
+    require(
+        size <= most,
+        f"the JSON schema has an expression of more than {MAX_CHARACTERS:,} characters: make fewer keys optional, or "
+        "refer less within one another.",
+    )
+
+
+def _expect(fits: bool, what: str, value: Any) -> None:
+    """Raise unless a value fits. A large value is shown only then."""
+    if not fits:
+        raise UncodeError(f"{what}, not {shown(value)}.")
+
+
+def _types(types: Any) -> list[str]:
+    """The value of `type` as a list."""
+    found = [types] if isinstance(types, str) else types
+    known = isinstance(found, list) and all(isinstance(one, str) and one in _OF_TYPE for one in found)
+    _expect(known, f"'type' of a JSON schema is one of {', '.join(_OF_TYPE)}", types)
+    return list(found)
 
 
 def _has_type(value: Any, kind: str) -> bool:
@@ -347,7 +401,7 @@ def _limits(schema: Mapping[str, Any], whole: bool = True) -> tuple[int | None, 
         require(not {name, exclusive} <= set(schema), f"a constraint cannot have '{exclusive}' beside '{name}'.")
         key = exclusive if exclusive in schema else name
         value = schema.get(key)
-        fits = value is None or (type(value) in (int, float) and value == int(value) and abs(value) < 1e18)
+        fits = value is None or (type(value) in (int, float) and abs(value) < 1e18 and value == int(value))
         require(fits, f"'{key}' of a JSON schema must be a whole number here, not {shown(value)}.")
         found.append(None if value is None else int(value) + inside * (whole and key == exclusive))
     return found[0], found[1]

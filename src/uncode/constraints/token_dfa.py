@@ -16,8 +16,8 @@ from ..core.errors import require
 from .byte_dfa import ByteDfa
 from .vocabulary import Trie, Vocabulary
 
-MAX_CELLS = 1 << 27
-"""Entries of all columns: states times the classes of tokens and of their beginnings."""
+MAX_CELLS = 1 << 24
+"""Entries of all columns: states times the classes of tokens and of their beginnings. They are sorted several times."""
 
 
 @dataclass(frozen=True, eq=False)

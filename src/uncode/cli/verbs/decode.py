@@ -79,7 +79,7 @@ def command(
         _check_files(trace, view, source, out, force)
     else:
         require(source is not None, "--ray is for the prompts of --input: give --input and --out, or leave it out.")
-        _check_ray(trace, view, force, regex or choice or json_schema)
+        _check_ray(trace, view, force, regex is not None or choice or json_schema)
     _check_options(prompt, source, out, batch, order, as_json)
     given = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
     rule = shared.read_constraint(regex, choice, json_schema)
