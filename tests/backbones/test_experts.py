@@ -13,6 +13,7 @@ from torch import Tensor
 import uncode
 from tests.checkpoints import DIALECTS, WITH_EXPERTS, checkpoint, like_the_toy, save
 from uncode import Canvas, UncodeError, decode, presets
+from uncode.backbones.dialects.llada2 import LLADA2
 from uncode.backbones.loading import checkpoint as checkpoints
 from uncode.backbones.transformer.experts import choose
 from uncode.backbones.transformer.mixture import Mixture
@@ -131,6 +132,13 @@ def test_experts_are_not_packed(dialect: str, tmp_path: Path) -> None:
         uncode.load(folder, device="cpu", weights="int8")
     network: Any = uncode.load(folder, device="cpu").network
     assert network.shape.weight_bytes(4) == sum(p.nbytes for p in network.parameters())
+
+
+def test_the_norm_of_a_configuration_that_is_silent() -> None:
+    """LLaDA2MoeConfig says 1e-5, and Qwen's configuration 1e-6."""
+    config = DIALECTS["llada2"][0](0)
+    del config["rms_norm_eps"]
+    assert LLADA2.shape(config).eps == 1e-5
 
 
 def test_settings_that_are_not_published(tmp_path: Path) -> None:

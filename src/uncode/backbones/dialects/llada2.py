@@ -52,7 +52,7 @@ def _shape(config: Config) -> Shape:
         scale=number(config, "routed_scaling_factor", default=2.5),
     )
     return read_shape(
-        {"num_key_value_heads": None, "intermediate_size": hidden, **config},
+        {"num_key_value_heads": None, "intermediate_size": hidden, "rms_norm_eps": 1e-5, **config},
         "LLaDA2",
         qkv_bias=bool(config.get("use_qkv_bias")),
         qk_norm=config.get("use_qk_norm") is not False,
