@@ -197,6 +197,24 @@ def test_a_canvas_for_which_queries_would_be_scaled_is_refused() -> None:
         decode(model, canvas_of((6, 64)), presets.confidence())
 
 
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"mscale": 0.5}, "has mscale=0.5; uncode runs mscale=1.0 only"),
+        ({"mscale": None}, "has no 'mscale'"),  # YaRN then scales queries and keys
+        ({"mscale_all_dim": None}, "has no 'mscale_all_dim'"),
+        ({"attention_factor": 1.2}, "has attention_factor=1.2"),
+        ({"truncate": False}, "has truncate=False"),
+    ],
+)
+def test_other_kinds_of_yarn_are_refused(changes: dict[str, Any], message: str, tmp_path: Path) -> None:
+    config, weights = DIALECTS["nemotron"]
+    made = config(0)
+    folder = save(tmp_path, made | {"rope_parameters": made["rope_parameters"] | changes}, weights(made, 0))
+    with pytest.raises(UncodeError, match=message):
+        uncode.load(folder, device="cpu")
+
+
 def test_a_sampler_without_blocks_gets_those_of_the_model() -> None:
     model = like_the_toy("sdar", 2)
     sampler = for_model(presets.confidence(), model)

@@ -406,6 +406,24 @@ def test_device_map(tmp_path: Path, device_map: Any) -> None:
     torch.testing.assert_close(logits(spread), logits(uncode.load(folder, dtype="float64")), atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("dialect", ["dream", "sdar", "llada2"])
+def test_layers_that_wait_in_another_memory(dialect: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Norms of heads and routers too, whose modules are not called. Here every layer waits, and none on a GPU."""
+    accelerate = pytest.importorskip("accelerate")
+
+    def offload(network: Transformer, places: Any, **options: Any) -> None:
+        for layer in network.layers:
+            accelerate.cpu_offload(layer, torch.device("cpu"), **options)
+
+    monkeypatch.setattr(accelerate, "dispatch_model", offload)
+    folder = checkpoint(tmp_path, dialect, 1)
+    places = {"": "cpu", "layers.1": "cpu:0"}
+    spread: Any = uncode.load(folder, device_map=places, dtype="float64")
+    assert all(weight.is_meta for weight in spread.network.layers.parameters())
+    wanted = logits(uncode.load(folder, device="cpu", dtype="float64"))
+    torch.testing.assert_close(logits(spread), wanted, atol=1e-10, rtol=0)
+
+
 def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = checkpoint(tmp_path, "dream", 1)
     with pytest.raises(UncodeError, match="not both"):
@@ -439,6 +457,16 @@ def test_wrap_shares_the_weights_of_a_published_model(tmp_path: Path, dialect: s
     weights.pop(name)
     with pytest.raises(UncodeError, match="org/published' do not fit"):
         uncode.wrap(published)
+
+
+def test_a_tied_head_that_the_published_model_lists_twice() -> None:
+    config, weights = DIALECTS["sdar"][0](1), DIALECTS["sdar"][1](DIALECTS["sdar"][0](1), 1)
+    weights["lm_head.weight"] = weights["model.embed_tokens.weight"]
+    model: Any = uncode.wrap(Published(config, weights))
+    assert model.network.head.weight is model.network.embed.weight
+    weights["lm_head.weight"] = weights["lm_head.weight"].clone()
+    with pytest.raises(UncodeError, match=r"unexpected: lm_head\.weight"):
+        uncode.wrap(Published(config, weights))
 
 
 def test_dream_has_its_own_unsupported_settings(tmp_path: Path) -> None:

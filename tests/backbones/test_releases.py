@@ -116,6 +116,11 @@ def test_mmada_writes_text_alone(tmp_path: Path) -> None:
     assert shown == f"<|startoftext|>{header.format('user')}What is 2 + 3?<|eot_id|>{header.format('assistant')}"
 
 
+def test_no_two_families_have_one_title() -> None:
+    titles = [dialect.title for dialect in DIALECTS]
+    assert len(set(titles)) == len(titles)
+
+
 def test_mmada_must_say_which_tokens_are_text(tmp_path: Path) -> None:
     config = mmada_config()
     del config["llm_vocab_size"]

@@ -171,6 +171,19 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
         assert made.metadata.shared <= 227 * 1024  # what a program may have there
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_products_of_experts_fit_every_gpu(dtype: torch.dtype) -> None:
+    """Those of compute capability 8.6 and 8.9 have 99 KB of shared memory for a program."""
+    pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
+    from uncode.backbones.transformer.kernels import experts_triton
+
+    h = torch.empty(1, dtype=dtype)
+    for tile, matrices in ((experts_triton.GATE_UP_TILE, 2), (experts_triton.DOWN_TILE, 1)):
+        columns = matrices * tile.block_n + experts_triton.ROWS[-1]
+        stage = columns * tile.block_k * dtype.itemsize
+        assert experts_triton._stages(tile, h) * stage <= 99 * 1024
+
+
 @pytest.mark.parametrize("dialect", ["llada", "dream"])  # Dream's projections have biases, and fewer key heads
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_fused_projections_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:

@@ -105,8 +105,9 @@ def test_recomputed_is_what_was_recorded(dialect: str, sampler: Sampler) -> None
         torch.testing.assert_close(again, found.logp, rtol=0, atol=tolerance)
 
 
-def test_a_block_causal_model_has_an_exact_cache(tmp_path: Path) -> None:
-    model = uncode.load(checkpoint(tmp_path, "sdar", 0), dtype="float64")
+@pytest.mark.parametrize("dialect", ["sdar", "nemotron"])
+def test_a_block_causal_model_has_an_exact_cache(dialect: str, tmp_path: Path) -> None:
+    model = uncode.load(checkpoint(tmp_path, dialect, 0), dtype="float64")
     canvas = Canvas.after_prompt([[5, 6, 7], [8, 9, 10, 11, 12]], length=9, mask_id=model.mask_id)
     found = rollout(model, canvas, n=2, sampler="confidence", temperature=0.9)
     assert found.sampler["cache"]["piece"] == "BlockCache"

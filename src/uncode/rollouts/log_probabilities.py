@@ -53,13 +53,13 @@ def _logits_of(denoiser: Denoiser, alike: _Alike, samples: Tensor, steps: Tensor
     rows, length = canvas.shape
     first, last = chosen.long().argmax(1), chosen.shape[1] - chosen.flip(1).long().argmax(1)
     width = int((last - first).max())
-    first = first.clamp(max=chosen.shape[1] - width)
 
     def span(begin: int | Tensor, end: int | Tensor) -> Span:
         return Span(*(torch.as_tensor(edge).expand(rows).numpy() for edge in (begin, end)))
 
+    block, first = span(start + first, start + last), first.clamp(max=chosen.shape[1] - width)
     wanted = span(start + first, start + first + width)
-    plan = Plan(window=span(0, length), wanted=wanted, store=span(0, 0), reuse=span(0, 0))
+    plan = Plan(window=span(0, length), wanted=wanted, store=span(0, 0), reuse=span(0, 0), block=block)
     device = denoiser.device
     logits = denoiser.open(rows, length).logits(canvas.to(device), Layout.without_padding(given.to(device)), plan)
     row, offset = chosen.nonzero(as_tuple=True)

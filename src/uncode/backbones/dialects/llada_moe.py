@@ -61,6 +61,7 @@ _CHECKED = (
 
 LLADA_MOE = replace(
     LLADA2,
+    title="LLaDA-MoE",
     model_type="llada",
     architecture="LLaDAMoEModelLM",
     other_types=("lladamoe",),

@@ -41,7 +41,9 @@ _CHECKED = (
 def _shape(config: Config) -> Shape:
     demand(config, "Nemotron-Labs-Diffusion", dlm_paradigm="bidirectional")
     rope = config.get("rope_parameters") or {}
-    demand(rope, "Nemotron-Labs-Diffusion", rope_type="yarn", attention_factor=None, mscale=rope.get("mscale_all_dim"))
+    demand(rope, "Nemotron-Labs-Diffusion", rope_type="yarn", attention_factor=None, truncate=True)
+    scales = number(rope, "mscale"), number(rope, "mscale_all_dim")  # without them YaRN scales cosines and sines
+    demand({"mscale": scales[0]}, "Nemotron-Labs-Diffusion", mscale=scales[1])
     original = int(number(rope, "original_max_position_embeddings"))
     yarn = Yarn(
         number(rope, "factor"), original, number(rope, "beta_fast", default=32), number(rope, "beta_slow", default=1)

@@ -42,6 +42,7 @@ class Placement:
         return parse_device(self.map[max(found, key=len)])
 
     def attach(self) -> None:
-        """Let hidden states follow the layers from device to device."""
+        """Let hidden states follow the layers from device to device. A layer also reads parameters of modules that it
+        does not call, so one that waits in the CPU's memory comes over as a whole."""
         if len({str(device) for device in self.map.values()}) > 1:
-            self.accelerate.dispatch_model(self.network, self.map)
+            self.accelerate.dispatch_model(self.network, self.map, preload_module_classes=[Layer.__name__])

@@ -272,8 +272,8 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     The class of a masked LM is called `...MaskedLM`, or transformers knows its `model_type`. Where it does not, one
     forward checks that a position sees what follows it.
 
-    A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the
-    dialect's chat template if it has none.
+    A published LLaDA or Dream shares its weights with the denoiser; only those of experts are copied. Its tokenizer
+    gets the dialect's chat template if it has none.
     """
     config: Any = getattr(model, "config", None)
     require(
@@ -314,7 +314,10 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
 
 def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
     """Our network over the parameters of a published model. Those of experts are copied: ours are one tensor."""
-    network, state = Transformer(dialect.shape(config)), model.state_dict()
+    network, state = Transformer(dialect.shape(config)), dict(model.state_dict())
+    head, embed = (dialect.published(f"{name}.weight") for name in ("head", "embed"))
+    if network.shape.tied and {head, embed} <= state.keys() and state[head].is_set_to(state[embed]):
+        del state[head]  # a module lists it twice, a file once
     check_shapes({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name, parameter in dict(network.named_parameters()).items():
         parts = [

@@ -106,7 +106,7 @@ def _shape_lines(entry: dict[str, Any]) -> list[str]:
     active, packed = entry["active_parameters"], "experts cannot be packed"
     if "fp8" in sizes:
         packed = f"{sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4"
-    some = f", {active / 1e9:.1f} B of a token" if active < entry["parameters"] else ""
+    some = f", {active / 1e9:.1f} B active" if active < entry["parameters"] else ""
     return [
         f"{entry['parameters'] / 1e9:.1f} B{some}: {sizes['bfloat16']} GB in bfloat16; {packed}",
         f"{entry['layers']} layers of width {entry['width']}, {entry['heads']} heads over {entry['key_heads']}, "
