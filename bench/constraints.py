@@ -30,7 +30,7 @@ from uncode.constraints.vocabulary import Vocabulary
 from uncode.core.denoiser import Facts
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
-from tests.constraints.schemas import SCHEMAS  # noqa: E402
+from tests.constraints.schemas import SCHEMAS
 
 LINE = "{:<22}{:>10}{:>8}{:>9}{:>16}"
 

@@ -16,8 +16,7 @@ from uncode import UncodeError, constraint
 from uncode.constraints.compiled import byte_dfa
 from uncode.constraints.json_schema import whole_numbers
 
-
-PLAIN_NUMBER = {"type": "number"}
+FLOAT = {"type": "number"}
 
 
 def nested_arrays(depth: int) -> dict[str, Any]:
@@ -98,7 +97,7 @@ def test_what_is_accepted_is_valid(name: str) -> None:
         ({"type": "number", "exclusiveMinimum": 0, "maximum": 1}, "0.25"),
         ({"type": "string", "format": "date"}, '"2020-02-29"'),
         ({"type": "string", "format": "date"}, '"1900-12-31"'),
-        ({"type": "number", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}], "$defs": {"n": PLAIN_NUMBER}}, "2.5"),
+        ({"type": "number", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}], "$defs": {"n": FLOAT}}, "2.5"),
         (nested_arrays(6), "[[[[[[1]]]]]]"),
         (chain("ABCDE"), '{"x": {"x": {"x": {"x": {"x": 3}}}}}'),
     ],

@@ -68,7 +68,7 @@ def _is_whole(found: TokenDfa, size: int) -> bool:
         (found.accepts.shape, found.class_of.shape) == ((states,), (size,))
         and found.table.dtype == found.class_of.dtype == np.int32
         and found.accepts.dtype == np.bool_
-        and all(0 <= int(numbers.min()) and int(numbers.max()) < most for numbers, most in inside)
+        and all(int(numbers.min()) >= 0 and int(numbers.max()) < most for numbers, most in inside)
     )
 
 
