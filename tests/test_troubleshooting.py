@@ -35,7 +35,8 @@ def message(command: str, folder: Path) -> str:
     """What a command of the page prints in `folder`, which is the working directory."""
     shown = run(*shlex.split(command)[1:])
     assert shown.returncode != 0 and not shown.stdout, command
-    return shown.stderr.replace(f"{folder.resolve()}{os.sep}", "")
+    text = shown.stderr.replace(f"{folder.resolve()}{os.sep}", "")
+    return text.replace("LocalEntryNotFoundError", "OfflineModeIsEnabled")  # either, by what ran before
 
 
 def rewritten(page: str) -> str:

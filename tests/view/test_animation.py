@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import uncode
@@ -204,6 +204,7 @@ def test_lines_break_at_line_breaks_and_between_words() -> None:
 
 
 @given(st.lists(st.tuples(st.text(" \nab日\u0301\x00", max_size=9), st.booleans())), st.integers(8, 20))
+@example([("\x00日", False), ("\u0301", False)], 8)
 def test_no_two_tokens_overlap(texts: list[tuple[str, bool]], columns: int) -> None:
     """Every token has a place, in order, within the columns; the sign of a line break may stand one column beyond."""
     pieces = [TokenText(" ", True) if alone else TokenText(visible(text)) for text, alone in texts]

@@ -110,9 +110,10 @@ def lay_out(pieces: Sequence[TokenText], columns: int) -> tuple[list[list[Part]]
                 parts.append(Part(last.line, last.column, last.width + 1, last.text + BREAK))
                 line, column, wrapped = line + 1, 0, False
             for start in _slices(text, columns - column, columns):
-                line, column = (line + 1, 0) if column > 0 and column + width_of(start) > columns else (line, column)
-                parts.append(Part(line, column, max(width_of(start), 1), start))
-                column += max(width_of(start), 1)
+                own = max(width_of(start), 1)  # a combining character alone takes a column too
+                line, column = (line + 1, 0) if column > 0 and column + own > columns else (line, column)
+                parts.append(Part(line, column, own, start))
+                column += own
         if not parts:  # a token without a text
             line, column = (line + 1, 0) if column >= columns else (line, column)
             parts, column = [Part(line, column, 1, "")], column + 1

@@ -24,7 +24,7 @@ GATE_UP_TILE, DOWN_TILE = Tile(64, 64, 4), Tile(128, 64, 4)
 """Of the gate and of the up projection each; of the down projection."""
 ROWS = (16, 32, 64)
 """Picks that a product takes at a time: the least of these that holds the picks of an average expert."""
-MAX_PICKS_OF_AN_EXPERT = 64
+MAX_PICKS_OF_AN_EXPERT = 128
 """On average, up to which the kernels take the products."""
 PICKS_AT_A_TIME = 1024
 
