@@ -1,6 +1,6 @@
 """The public surface is frozen in surface.txt: every public name with its signature.
 
-`python -m tests.test_surface` writes the file. Whoever changes it adds a line to the changelog.
+`python -m tests.test_surface` writes the file. A change needs a line in the changelog.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ class ShardWorker:
         self.out, self.seed, self.fault = out, int(options.get("seed", 0)), ""
         try:
             self.decoder = kind(**options)
-        except UncodeError as error:  # told by the first shard: Ray would start the actor again and again
+        except UncodeError as error:  # the first shard reports it: Ray would start the actor again and again
             self.fault = str(error)
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
