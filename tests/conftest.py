@@ -32,7 +32,10 @@ LONG = (
     "models/test_tiny.py", "view/test_browser.py", "view/test_notebook.py",
 )  # fmt: skip
 """Files with tests of many seconds. They begin first, so that at the end no worker waits for the other."""
-WATCHED = ("core", "generation", "samplers", "test_arguments.py", "test_numerics.py", "test_reprs.py")
+WATCHED = (
+    "core", "constraints", "generation", "rollouts", "samplers",
+    "test_arguments.py", "test_numerics.py", "test_reprs.py",
+)  # fmt: skip
 """The tests that count for core's coverage. They reach all of it, and a tracer slows the others by a quarter."""
 
 
