@@ -124,15 +124,15 @@ def theirs(code: ModuleType, model: Any, peer: Peer, quotas: Sequence[int]) -> L
     return line
 
 
-def ours(layers: int, weights: str, quotas: Sequence[int], best: throughput.Rates) -> Iterator[Line]:
+def ours(layers: int, weights: str, quotas: Sequence[int], best: throughput.Rates, prior: float) -> Iterator[Line]:
     model = denoiser(network(layers, weights))
     for cache in CACHES:
-        row = throughput.measure(model, throughput.Row(weights, cache, 1), quotas)
+        row = throughput.measure(model, throughput.Row(weights, cache, 1), quotas, prior)
         speedups = {quota: rate / best[quota] for quota, rate in row.rates.items()}
         yield Line(f"ours, {weights}, {cache}", row.rates, row.forwards, speedups)
 
 
-def measured(folder: Path, layers: int, formats: Sequence[str], quotas: Sequence[int]) -> Iterator[Line]:
+def measured(folder: Path, layers: int, formats: Sequence[str], quotas: Sequence[int], prior: float) -> Iterator[Line]:
     """Print and yield all lines, the published functions first."""
     code = published_code(folder)
     titles = "".join(f"{quota:9}" for quota in quotas), "".join(f"{quota:6}" for quota in quotas)
@@ -150,7 +150,7 @@ def measured(folder: Path, layers: int, formats: Sequence[str], quotas: Sequence
     gc.collect()
     torch.backends.cuda.enable_mem_efficient_sdp(True)  # their model class turns it off for the whole process
     for weights in formats:
-        for line in ours(layers, weights, quotas, best):
+        for line in ours(layers, weights, quotas, best, prior):
             print(line, flush=True)
             yield line
 
@@ -160,6 +160,7 @@ def main() -> int:
     parser.add_argument("folder", type=Path, help="a clone of DSB or Fast-dLLM, whose code is run")
     parser.add_argument("--weights", nargs="+", default=("bf16", "fp8"), choices=WEIGHTS)
     parser.add_argument("--quotas", type=int, nargs="+", default=throughput.QUOTAS, help="tokens a forward")
+    parser.add_argument("--prior", type=float, default=workload.PRIOR, help="rate of the positional prior in windows")
     parser.add_argument("--layers", type=int, default=workload.SHAPE.layers)
     parser.add_argument("--out", type=Path, help="write all figures as JSON")
     parser.add_argument(
@@ -169,7 +170,7 @@ def main() -> int:
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a CUDA GPU.")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
-    lines = list(measured(chosen.folder, chosen.layers, chosen.weights, chosen.quotas))
+    lines = list(measured(chosen.folder, chosen.layers, chosen.weights, chosen.quotas, chosen.prior))
     if chosen.out:
         write_whole(chosen.out, json.dumps([asdict(line) for line in lines], indent=1) + "\n")
     speedup = max(line.speedups.get(CHECKED_QUOTA, 0.0) for line in lines)

@@ -201,7 +201,7 @@ def test_peers(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
         peers.published_code(tmp_path)
     (tmp_path / "llada" / "generate.py").write_text(PUBLISHED_CODE)
     out = tmp_path / "figures.json"
-    words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--out", str(out))
+    words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--prior", "0", "--out", str(out))
     printed = run(peers, str(tmp_path), *words)
     assert f"running the code in {tmp_path / 'llada'}, which is not part of uncode" in printed
     assert "noise" not in printed
