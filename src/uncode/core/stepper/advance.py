@@ -25,8 +25,8 @@ from .failures import bad_rows, over_limit
 from .lanes.lane import Lane
 from .record import Decision
 from .rows import FAR
-from .state import State
-from .sync import sync
+from .state import Overwritten, State
+from .sync import sync, write_chosen
 
 RANKED_DTYPES = (torch.float32, torch.float64)
 """A term of the score in another type is ranked in float64."""
@@ -299,7 +299,7 @@ def _select(state: State, parts: Sequence[_Part]) -> None:
                 decision.belief = view.belief.overwritten(decision.edited, believed)
                 part.view = view.having(belief=decision.belief)
             decision.pending = policy.edit.pending(view)
-        if part.completions:
+        if part.completions and not state.checks_late:
             state.constraints.veto(decision, part.completions, _first_offsets(state, part))
         if part.lane.draft_steps is not None:
             part.lane.draft_steps.accept(decision, view)
@@ -364,8 +364,8 @@ def _write(state: State, parts: Sequence[_Part], view: View) -> Decision:
         decision.erased = decision.erased & (unfinished > 0)
     if state.any_finished and decision.edited is not None:
         decision.chosen = decision.chosen & ~(decision.edited & (unfinished == 0))
-    blocks.tokens.write(decision.chosen, decision.belief.token)
-    record.commit_step_in_window.write(decision.chosen, record.steps)
+    state.before_write = Overwritten.of(state) if state.checks_late else None
+    write_chosen(state, decision, record.steps)
     if state.drafts:
         record.draft(blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.revised:
@@ -395,7 +395,9 @@ def _record_events(state: State, decision: Decision) -> None:
 
 
 def _check(state: State, decision: Decision, logits: Tensor, view: View) -> Step:
-    finished, failed = sync(state, decision, logits, _run_network) if state.lookahead.count_step() else ((), {})
+    must_sync = state.lookahead.count_step() or state.before_write is not None
+    finished, failed = sync(state, decision, logits, _run_network) if must_sync else ((), {})
+    state.record.flush_full()
     state.clock += 1
     if state.clock >= state.deadline:
         failed = failed | over_limit(state, logits, decision.eligible)

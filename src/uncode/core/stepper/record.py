@@ -138,12 +138,17 @@ class BatchRecord:
         return self._commit_in_window.read()[0]
 
     def append(self, decision: Decision, seen: Tensor, unfinished: Tensor) -> None:
-        """Append a step: its decision, and the positions `seen` whose entropy is averaged. Flushes a full list."""
+        """Append a step: its decision, and the positions `seen` whose entropy is averaged."""
         if not self._unflushed:
             self._first_unflushed_step = self.steps.clone()
         self._unflushed.append((decision, seen))
         self.steps += unfinished
-        if len(self._unflushed) == CHUNK or decision.revised:
+        if decision.revised:
+            self.flush()
+
+    def flush_full(self) -> None:
+        """Flush a full list, at the end of a step: until then the step may be taken back."""
+        if len(self._unflushed) == CHUNK:
             self.flush()
 
     def draft(self, window: Window, tokens: Tensor, unfinished: NDArray[np.bool_]) -> None:

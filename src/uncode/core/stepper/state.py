@@ -33,6 +33,25 @@ from .rows import FAR, ROOM_TO_SLIDE, Batch, OpenBlocks, Rows
 
 
 @dataclass(frozen=True)
+class Overwritten:
+    """What stood where a step writes, until a sync has found that the constraints accept it."""
+
+    span: Tensor
+    commit_step: Tensor
+    edges: tuple[Tensor | None, Tensor | None]
+
+    @classmethod
+    def of(cls, state: State) -> Overwritten:
+        blocks = state.blocks
+        return cls(state.batch.generated.clone(), state.record.commit_step.clone(), (blocks.edges, blocks.before))
+
+    def restore(self, state: State) -> None:
+        state.batch.generated.copy_(self.span)
+        state.record.commit_step.copy_(self.commit_step)
+        state.blocks.edges, state.blocks.before = self.edges
+
+
+@dataclass(frozen=True)
 class Synced:
     """What a sync brings back, `[B]` each; flags are 0 or 1."""
 
@@ -93,6 +112,8 @@ class State:
         """Steps of the batch so far."""
         self.unchecked = True
         """Whether the session has not run a forward yet."""
+        self.before_write: Overwritten | None = None
+        """What a step overwrites that is checked once it is written; None where nothing is left to check."""
         self.any_finished = False
         """Whether a finished row is still in the batch."""
         self.all_finished = True
@@ -211,6 +232,13 @@ class State:
         self.lookahead.interrupt()
 
     @property
+    def checks_late(self) -> bool:
+        """Whether constraints are checked after a step is written, by what the sync brings back. Where something else
+        in the step depends on what is written, they are checked before."""
+        early = any(lane.revises or lane.memory is not None or lane.draft_steps is not None for lane in self.lanes)
+        return self.constraints.any and not early
+
+    @property
     def _sees_span(self) -> bool:
         """Whether the window is the whole span: on request, or because a stop rule needs it."""
         return self.observe == "span" or any(lane.sampler.policy.stop.sees_beliefs for lane in self.lanes)
@@ -303,8 +331,10 @@ class State:
         """The plan of the next step's forward, if it is to be launched before a sync."""
         if not self.lookahead.is_worthwhile(len(self.rows)):
             return None
+        if self.constraints.any and not (self.checks_late and self.constraints.accepts_mostly):
+            return None
         if self.planner.slides_on_device:
-            return self.planner.ahead(self.rows, self.blocks, self.batch.start)
+            return None if self.constraints.any else self.planner.ahead(self.rows, self.blocks, self.batch.start)
         return None if self._plan_changes() else self.plan()
 
     def plan(self) -> Plan:
