@@ -6,6 +6,7 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
+from uncode.core.pieces.adjust import Adjust
 from uncode.core.pieces.blocks import (
     Blocks,
     DelimitedBlocks,
@@ -173,6 +174,8 @@ PROPOSALS = [
     Sample((), 0.5, 5, 0.9, "drawn"),
     SuppressAfterDraw((), 0.5),
 ]
+
+ADJUSTMENTS = [Adjust(), Adjust(), Adjust((3, 4), (2.0, -4.0), 0.5, 0.7, 1.3), Adjust(presence_penalty=-1.0)]
 
 EDITORS = [None, None, Overwrite(0.3, 2), OverwriteBrittle(3, 2, 1, 0.1, 0.2, 0.9, 1)]
 

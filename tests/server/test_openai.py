@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -174,6 +175,36 @@ def test_log_probabilities_are_those_at_the_commit(client: openai.OpenAI) -> Non
         )
 
 
+def test_penalties_and_biases_are_those_of_decode(client: openai.OpenAI) -> None:
+    """One batch has all four; each is its decode alone, and an answer says how to get it again."""
+    given: dict[str, Any] = {"presence_penalty": -2.0, "frequency_penalty": -2.0}
+    space = QuickModel().tokenizer.encode(STORY, add_special_tokens=False)[1]
+    asked: list[dict[str, Any]] = [
+        {},
+        given,
+        {"logit_bias": {str(space): 4}},
+        {"extra_body": {"repetition_penalty": 1.5, "min_p": 0.2}, "temperature": 1},
+    ]
+    samplers = [
+        uncode.presets.uncode(frequency=QuickModel().frequency, **options)
+        for options in ({}, given, {}, {"repetition_penalty": 1.5, "min_p": 0.2, "temperature": 1.0})
+    ]
+    samplers[2] = samplers[2].biasing({space: 4.0})
+    with ThreadPoolExecutor(4) as pool:
+        calls = [
+            partial(client.completions.create, model="tiny", prompt=STORY, max_tokens=24, seed=3, **one)
+            for one in asked
+        ]
+        found = list(pool.map(lambda call: call(), calls))
+    texts = [one.choices[0].text for one in found]
+    assert texts == [alone(STORY, 24, 3, sampler=sampler) for sampler in samplers]
+    assert len(set(texts)) == 4
+    recipe = found[2].model_extra["sampler_options"]  # type: ignore
+    assert recipe == {"logit_bias": {str(space): 4}}
+    again = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, seed=3, extra_body=recipe)
+    assert again.choices[0].text == texts[2]
+
+
 def test_samplers_by_name_and_as_data(client: openai.OpenAI) -> None:
     sampler = uncode.presets.semi_ar(blocks=3, cache="dual")
     wanted = alone(STORY, 24, sampler=sampler)
@@ -267,8 +298,13 @@ def test_a_stream_says_once_what_makes_it_again(server: Running) -> None:
         ({"sampler": {"policy": {"score": {"piece": "Confidense"}}}}, "no score is named 'Confidense': did you mean"),
         ({"sampler": {"polciy": {}}}, "Sampler has no setting 'polciy': did you mean 'policy'?"),
         ({"rate": -1}, "the option rate of the sampler 'uncode' must be at least 0"),
-        ({"presence_penalty": 0.5}, "presence_penalty cannot be honoured: leave it out, or send 0."),
-        ({"logit_bias": {"5": 1}}, "logit_bias cannot be honoured"),
+        ({"presence_penalty": 2.5}, "presence_penalty of the sampler 'uncode' must be from -2 to 2, not 2.5."),
+        ({"repetition_penalty": 0}, "repetition_penalty of the sampler 'uncode' must be above 0, not 0"),
+        ({"min_p": 1.5}, "min_p of the sampler 'uncode' must be from 0 to 1, not 1.5."),
+        ({"logit_bias": {"05": 1}}, 'logit_bias holds "05": 1; send ids of tokens, and numbers from -100 to 100.'),
+        ({"logit_bias": {"5": 101}}, 'logit_bias holds "5": 101; send ids'),
+        ({"logit_bias": [5]}, "logit_bias is an object of at most 1024 token ids"),
+        ({"logit_bias": {"70000": 1}}, "a bias of token 70000 means nothing to this model"),
         ({"best_of": 3}, "best_of cannot be honoured: leave it out, or send n."),
         ({"echo": True, "logprobs": 0}, "echo goes with a plain answer: leave out logprobs."),
         ({"min_tokens": 4}, "min_tokens cannot be honoured"),

@@ -87,7 +87,7 @@ class Service:
         """Start to decode the prompts of a body."""
         wanted = self._wanted(body, logprobs)
         stop_at_eos = body.stop_at_eos and not body.ignore_eos and all(prompt.is_answer for prompt in prompts)
-        choice = Choice(body.sampler, body.options(), stop_at_eos)
+        choice = Choice(body.sampler, body.options(), stop_at_eos, body.logit_bias or {})
         sampler = self._sampler(choice)
         if logprobs and not isinstance(sampler.propose, Greedy):
             raise ApiError(

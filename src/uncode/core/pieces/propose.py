@@ -97,7 +97,7 @@ class Credit(Greedy):
 
 @dataclass(frozen=True)
 class Sample(Proposal):
-    """A draw from softmax(logits / temperature), cut to the top k and the top p, by Gumbel noise in float64.
+    """A draw from softmax(logits / temperature), cut by min p, top p and top k, by Gumbel noise in float64.
 
     The ranking is formed from the clean logits, so temperature never changes the order (LLaDA's
     rule). `ranking="drawn"` forms it from the tempered, cut ones (Dream's rule).
@@ -107,12 +107,15 @@ class Sample(Proposal):
     top_k: int | None = None
     top_p: float | None = None
     ranking: Literal["clean", "drawn"] = "clean"
+    min_p: float | None = None
+    """The least probability of a token that is drawn, as a share of the most probable one's."""
 
     def check(self) -> None:
         fits = self.temperature >= 0 and math.isfinite(self.temperature)
         require(fits, f"temperature must be a number of 0 or more, not {self.temperature}.")
         require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
+        require(self.min_p is None or 0 <= self.min_p <= 1, f"min_p must be in [0, 1], not {self.min_p}.")
 
     @property
     def draws(self) -> bool:
@@ -136,9 +139,12 @@ class Sample(Proposal):
 
     @property
     def _cuts(self) -> bool:
-        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
+        return self.top_k is not None or (self.top_p is not None and self.top_p < 1) or bool(self.min_p)
 
     def _cut(self, logits: Tensor) -> Tensor:
+        if self.min_p:
+            least = logits.amax(-1, keepdim=True) + math.log(self.min_p)
+            logits = logits.masked_fill(logits < least, float("-inf"))
         if self.top_p is not None and self.top_p < 1:
             logits = _cut_top_p(logits, self.top_p)
         if self.top_k is not None:

@@ -234,10 +234,13 @@ def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
 def _edit_logits(state: State, part: _Part, view: View) -> Tensor:
     """The logits that proposal and belief see. All that changes logits for a row by what stands on its canvas belongs
     here, before both: only so do the ranking and the thresholds know of it."""
+    lane, logits = part.lane, part.logits
+    if lane.adjust is not None:
+        logits = lane.adjust(logits, view)
     if not state.constraints.any:
-        return part.logits
+        return logits
     part.completions = state.constraints.of(part.lane.members, view)
-    return state.constraints.edit(part.logits, part.completions, _first_offsets(state, part))
+    return state.constraints.edit(logits, part.completions, _first_offsets(state, part))
 
 
 def _first_offsets(state: State, part: _Part) -> Ints:

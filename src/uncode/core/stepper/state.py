@@ -17,6 +17,7 @@ from ..canvas import Canvas
 from ..denoiser import Denoiser, Facts, Session
 from ..errors import require, shown
 from ..noise import PhiloxNoise
+from ..pieces.adjust import Adjust
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
@@ -139,7 +140,13 @@ class State:
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), each_seed(seeds, count)
         given = each_constraint(constraints, count)
-        require_logits(canvas, each, self.facts, self.observe == "span", edited=any(given))
+        require_logits(
+            canvas,
+            each,
+            self.facts,
+            self.observe == "span",
+            edited=any(given) or any(one.adjust != Adjust() for one in each),
+        )
         completions = self.constraints.bind(canvas, each, given)
         self.lanes, lanes = add_lanes(self.lanes, each, self.facts, self.observe == "span")
         ids = np.arange(self._next_id, self._next_id + count)

@@ -21,6 +21,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
+from ...core.errors import shown
 from ...samplers.options import OPTIONS
 
 SEED_LIMIT = 2**63
@@ -28,6 +29,7 @@ MAX_NAME = 512
 """Characters of a name, and of an option that is one."""
 UNSUPPORTED = "cannot be honoured"
 """In the errors of fields that are known, and of values that they may not have."""
+MAX_BIASES = 1024
 MAX_STOPS = 4
 MAX_STOP_IDS = 128
 MAX_STOP = 4096
@@ -61,16 +63,29 @@ def _whole(value: Any) -> Any:
 Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 
 
-def _of_all(value: int | None) -> int | None:
+def _of_all(value: float | None) -> float | None:
     """Clients send -1 or 0 for no limit."""
     return value if value is not None and value > 0 else None
+
+
+def _read_bias(value: Any) -> Any:
+    """A bias by token id; the first wrong entry refuses it."""
+    if value is None:
+        return None
+    if not isinstance(value, dict) or len(value) > MAX_BIASES:
+        raise ValueError(f"is an object of at most {MAX_BIASES} token ids and what is added to their logits")
+    for token, bias in value.items():
+        is_id = token.isascii() and token.isdigit() and len(token) < 10 and str(int(token)) == token
+        if not is_id or isinstance(bias, bool) or not isinstance(bias, int | float) or not -100 <= bias <= 100:
+            what = f"{json.dumps(token[:40])}: {shown(bias)}"
+            raise ValueError(f"holds {what}; send ids of tokens, and numbers from -100 to 100")
+    return value
 
 
 AtLeastOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
 NoneOrOne = Annotated[
     StrictInt, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_at_most_one), BeforeValidator(_whole)
 ]
-Zero = Annotated[Annotated[float, Field(ge=-2, le=2)] | None, _only(0)]
 NeverSet = Annotated[SkipJsonSchema[Any], _only()]
 """A field of the API that has no neutral value but null."""
 Name = Annotated[StrictStr, Field(max_length=MAX_NAME)]
@@ -166,12 +181,11 @@ class DecodeFields(SamplerFields):
     step_map: StrictBool = Field(
         False, description="Add the tokens of each choice, and which of its forwards committed each of them."
     )
+    min_p: Annotated[float | None, AfterValidator(_of_all)] = Field(None, description=OPTIONS["min_p"].meaning)
+    logit_bias: Annotated[dict[str, float] | None, BeforeValidator(_read_bias)] = Field(
+        None, description=f"Added to the logits of these token ids, from -100 to 100; at most {MAX_BIASES}."
+    )
     # harmless at these values alone
-    presence_penalty: Zero = None
-    frequency_penalty: Zero = None
-    repetition_penalty: Annotated[float | None, _only(1)] = None
-    min_p: Annotated[float | None, _only(0)] = None
-    logit_bias: Annotated[dict[str, Any] | None, _only({})] = None
     user: Identifier = None
     safety_identifier: Identifier = None
     prompt_cache_key: Identifier = None
