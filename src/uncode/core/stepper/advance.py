@@ -200,6 +200,8 @@ class _Part:
     block_stop: Tensor | None = None
     ranking: Ranking = field(init=False)
     decision: Decision = field(init=False)
+    alternatives: Tensor | None = None
+    """The most probable tokens, as a decision has them."""
     completions: list[Completions | None] = field(default_factory=list)
     """Of each row, its drafts included; empty where no row of the batch has a constraint."""
 
@@ -221,6 +223,8 @@ def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
         part.logits = _edit_logits(state, part, view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
+        if any(state.alternatives[row] for row in part.lane.members.tolist()):
+            part.alternatives = _most_probable(believed, belief, max(state.alternatives))
         if memory is not None:
             belief = memory.with_drift(belief, believed)
         if state.drawn_logp:
@@ -229,6 +233,13 @@ def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
         if sampler.policy.blocks.sees_beliefs:
             _end_blocks(part, sampler.policy.blocks)
     return parts
+
+
+def _most_probable(logits: Tensor, belief: Belief, count: int) -> Tensor:
+    """Of each position: the most probable tokens, each followed by its log probability, `[b, W, 2n]`."""
+    values, tokens = logits.topk(count, -1)
+    logp = (values.double() - values[..., :1].double()) - belief.log_sumexp[..., None].double()
+    return torch.stack([tokens.double(), logp], -1).flatten(-2)
 
 
 def _edit_logits(state: State, part: _Part, view: View) -> Tensor:
@@ -284,6 +295,7 @@ def _score(parts: Sequence[_Part]) -> None:
             score = score.double() + value
         part.ranking = Ranking(score, view.eligible)
         part.decision = Decision(view.belief, view.eligible, part.ranking.score, terms, block_stop=part.block_stop)
+        part.decision.alternatives = part.alternatives
 
 
 def _select(state: State, parts: Sequence[_Part]) -> None:
@@ -351,9 +363,16 @@ def _in_one(parts: Sequence[_Part], view: View) -> Decision:
         keeps_events=any(d.keeps_events for d in decisions),
         pending=concatenate([d.pending_rows for d in decisions]),
         block_stop=stop,
+        alternatives=joined((d.alternatives for d in decisions), lambda d: _none_of(decisions, d)),
     )
     found.chosen = concatenate([d.chosen for d in decisions])
     return found
+
+
+def _none_of(decisions: Sequence[Decision], like: Decision) -> Tensor:
+    """No alternatives for a lane whose rows ask for none, beside lanes that have some."""
+    width = next(one.alternatives.shape[-1] for one in decisions if one.alternatives is not None)
+    return torch.full((*like.chosen.shape, width), torch.nan, dtype=torch.float64, device=like.chosen.device)
 
 
 # -- 7. write --------------------------------------------------------------------------------------
@@ -400,7 +419,7 @@ def _record_events(state: State, decision: Decision) -> None:
 def _check(state: State, decision: Decision, logits: Tensor, view: View) -> Step:
     must_sync = state.lookahead.count_step() or state.before_write is not None
     finished, failed = sync(state, decision, logits, _run_network) if must_sync else ((), {})
-    state.record.flush_full()
+    state.record.end_step(decision)
     state.clock += 1
     if state.clock >= state.deadline:
         failed = failed | over_limit(state, logits, decision.eligible)

@@ -6,6 +6,7 @@ arrays on the host.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +30,17 @@ from .constraints import Constraints, RowConstraints, each_constraint
 from .forwards import LookAhead, Planner
 from .lanes.lane import Lane, add_lanes, plan_rows
 from .record import BatchRecord, HostRows
-from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed, require_logits
+from .requests import (
+    NoiseSource,
+    Observe,
+    Samplers,
+    Seeds,
+    check_options,
+    each_count,
+    each_sampler,
+    each_seed,
+    require_logits,
+)
 from .rows import FAR, ROOM_TO_SLIDE, Batch, OpenBlocks, Rows
 
 
@@ -107,6 +118,8 @@ class State:
         self.rows, self.lanes = Rows.none(), list[Lane]()
         self.samplers = list[Sampler]()
         """Each row's, as the caller gave it."""
+        self.alternatives = list[int]()
+        """The most probable tokens that are recorded of each row's tokens."""
         self.record, self.planner = BatchRecord(self.facts.device), Planner()
         self.lookahead, self.constraints = LookAhead(self.facts.device), RowConstraints(self.facts)
         self.clock = 0
@@ -126,9 +139,16 @@ class State:
     # -- rows ------------------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0, constraints: Constraints = None) -> list[int]:
-        """Rows join, with a sampler, a seed and a constraint each (or one for all: row r then uses seed + r). Returns
-        their ids."""
+    def add(
+        self,
+        canvas: Canvas,
+        samplers: Samplers,
+        seeds: Seeds = 0,
+        constraints: Constraints = None,
+        alternatives: Sequence[int] = (),
+    ) -> list[int]:
+        """Rows join, with a sampler, a seed and a constraint each (or one for all: row r then uses seed + r). Of each
+        token, so many `alternatives` are recorded. Returns their ids."""
         is_canvas = isinstance(canvas, Canvas)
         require(is_canvas, f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.")
         mine, theirs = self.facts.mask_id, canvas.mask_id
@@ -139,7 +159,7 @@ class State:
         canvas.check(self.facts.vocab_size)
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), each_seed(seeds, count)
-        given = each_constraint(constraints, count)
+        given, wanted = each_constraint(constraints, count), each_count(alternatives, each, self.facts)
         require_logits(
             canvas,
             each,
@@ -157,13 +177,15 @@ class State:
         if not len(self.rows):
             self.constraints = RowConstraints(self.facts)
         self.constraints.add(canvas, given, completions)
-        self._add_to_batch(canvas.to(self.facts.device), torch.tensor([[n] for n in numbers], device=self.facts.device))
+        seeded = torch.tensor([[n] for n in numbers], device=self.facts.device)
+        self._add_to_batch(canvas.to(self.facts.device), seeded, max(wanted))
         self.samplers = [*self.samplers, *each] if len(self.rows) else each
+        self.alternatives = [*self.alternatives, *wanted] if len(self.rows) else wanted
         self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
         return [int(i) for i in ids]
 
-    def _add_to_batch(self, canvas: Canvas, seeds: Tensor) -> None:
+    def _add_to_batch(self, canvas: Canvas, seeds: Tensor, alternatives: int) -> None:
         """Add the canvas to the batch; the first one opens a session."""
         if len(self.rows):
             self.session.add(canvas.rows, *self.batch.add(canvas, seeds))
@@ -172,7 +194,7 @@ class State:
             self.session, self.unchecked = self.denoiser.open(*canvas.tokens.shape), True
             self.record = BatchRecord(self.facts.device)
         masked = self.batch.generated[-canvas.rows :] == self.facts.mask_id
-        self.record.add(masked, self._max_terms)
+        self.record.add(masked, self._max_terms, alternatives)
 
     @torch.inference_mode()
     def keep(self, rows: Ints) -> None:
@@ -189,6 +211,7 @@ class State:
         self.record.keep(rows.tolist())
         self.session.keep(index)
         self.rows, self.samplers = self.rows.take(rows), [self.samplers[row] for row in rows.tolist()]
+        self.alternatives = [self.alternatives[row] for row in rows.tolist()]
         self.constraints.keep(rows.tolist())
         self._regroup()
 
@@ -218,7 +241,9 @@ class State:
         window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], steps)
         samplers = [self.samplers[row] for row in rows.tolist()]
         constraints = [self.constraints.given[row] for row in rows.tolist()]
-        return HostRows(record, tokens, samplers, constraints, self.batch.seeds[index, 0].tolist(), window)
+        alternatives = [self.alternatives[row] for row in rows.tolist()]
+        seeds = self.batch.seeds[index, 0].tolist()
+        return HostRows(record, tokens, samplers, constraints, seeds, window, alternatives)
 
     def _regroup(self) -> None:
         """Rows came or went: sort them into lanes again, and drop lanes without rows."""
@@ -272,7 +297,7 @@ class State:
         self.rows.open_next(self.facts.block_length)
         given = self.batch.given[:, self.batch.start :]
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
-        self.record.set_window(self.blocks.window, self._max_terms)
+        self.record.set_window(self.blocks.window, self._max_terms, max(self.alternatives))
         self._lay_out_memory()
         self.lookahead.reopen(self.rows, self.lanes, self.blocks.window)
         self.planner.current = None

@@ -21,7 +21,6 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from ...core.errors import shown
 from ...samplers.options import OPTIONS
 
 SEED_LIMIT = 2**63
@@ -49,12 +48,6 @@ def _only(*neutral: Any, why: str = "") -> AfterValidator:
     return AfterValidator(check)
 
 
-def _at_most_one(value: int) -> int:
-    if value > 1:
-        raise ValueError("cannot be honoured: the server keeps the most probable token alone; send 0 or 1")
-    return value
-
-
 def _whole(value: Any) -> Any:
     """Clients in other languages send 64.0 for 64."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -70,22 +63,18 @@ def _of_all(value: float | None) -> float | None:
 
 def _read_bias(value: Any) -> Any:
     """A bias by token id; the first wrong entry refuses it."""
-    if value is None:
-        return None
-    if not isinstance(value, dict) or len(value) > MAX_BIASES:
-        raise ValueError(f"is an object of at most {MAX_BIASES} token ids and what is added to their logits")
-    for token, bias in value.items():
-        is_id = token.isascii() and token.isdigit() and len(token) < 10 and str(int(token)) == token
-        if not is_id or isinstance(bias, bool) or not isinstance(bias, int | float) or not -100 <= bias <= 100:
-            what = f"{json.dumps(token[:40])}: {shown(bias)}"
-            raise ValueError(f"holds {what}; send ids of tokens, and numbers from -100 to 100")
+    fits = isinstance(value, dict) and len(value) <= MAX_BIASES and all(_is_bias(*one) for one in value.items())
+    if value is not None and not fits:
+        raise ValueError(f"send at most {MAX_BIASES} token ids, each with a number from -100 to 100")
     return value
 
 
+def _is_bias(token: str, bias: object) -> bool:
+    is_id = token.isascii() and token.isdigit() and len(token) < 10 and str(int(token)) == token
+    return is_id and isinstance(bias, int | float) and not isinstance(bias, bool) and -100 <= bias <= 100
+
+
 AtLeastOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
-NoneOrOne = Annotated[
-    StrictInt, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_at_most_one), BeforeValidator(_whole)
-]
 NeverSet = Annotated[SkipJsonSchema[Any], _only()]
 """A field of the API that has no neutral value but null."""
 Name = Annotated[StrictStr, Field(max_length=MAX_NAME)]

@@ -32,7 +32,12 @@ class ServedRow:
         """In the queue, and in the batch."""
         self._unreadable: Exception | None = None
         self.request = Request(
-            canvas, sampler, seed, key=self, on_step=self._on_step if reader.wanted.listens else None
+            canvas,
+            sampler,
+            seed,
+            alternatives=reader.wanted.alternatives,
+            key=self,
+            on_step=self._on_step if reader.wanted.listens else None,
         )
 
     def _on_step(self, step: RowStep) -> bool:
