@@ -36,12 +36,12 @@ class Request(Generic[K]):
     sampler: Sampler
     seed: int = 0
     constraint: Constraint | None = None
-    alternatives: int = 0
-    """Remember so many of the most probable tokens at each commit, with their log probabilities."""
     key: K = None  # type: ignore[assignment]  # a Request[None] needs no key
     """Whatever the caller wants to find on the result."""
     on_step: Listener | None = None
     """For callers who stream, or who end a row before its last mask is filled."""
+    alternatives: int = 0
+    """Remember so many of the most probable tokens at each commit, with their log probabilities."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.canvas, Canvas):

@@ -9,10 +9,11 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from ...core.denoiser import Denoiser
+from ...core.stepper.record import Alternatives
 from ...core.trace.texts import SettledText, token_texts
 from ...engine.recovery import ForwardFailed
 from ...engine.request import FinishedRow
-from ...engine.row_step import Alternatives, Change, RowStep
+from ...engine.row_step import Change, RowStep
 from ...generation.prompt import Prompt
 from ..errors import Json
 from .stop_cut import StopCut

@@ -77,7 +77,8 @@ class Adjustments:
     def _counts(self, tokens: Tensor, which: Tensor) -> Tensor:
         """How often each token stands among those, `[n, 1, V]`."""
         counts = torch.zeros(len(tokens), self._facts.vocab_size, device=tokens.device)
-        return counts.scatter_add_(1, tokens, which.float())[:, None]
+        counts.scatter_add_(1, tokens, which.float())
+        return counts[:, None]
 
     def _repeated(self, values: Tensor, copies: int, dim: int = 0) -> Tensor:
         return values if copies == 1 else values.repeat_interleave(copies, dim)
