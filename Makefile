@@ -1,7 +1,7 @@
 # make demo   solve three problems in three decoding orders, and write a page that replays them (makes .venv)
 # make test   linters, types, and all tests that are not marked slow (makes .venv)
 # make check  linters and types only; the viewer's JavaScript too, where node is installed
-# make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
+# make bench  the cost of the decoding loop, of loading and of answers, compared with our version of Fast-dLLM's loop
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
 # make verify-gpu  what only a GPU can check, in less than ten minutes; needs pytest beside the package, and no .venv
 # make docs   write docs/papers.md from the presets, docs/leaderboard.md from the results of tiny, the output of the docs'

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,9 +30,8 @@ FIGURES = {"heatmap": ("heatmap",), "trivial": ("trivial", "--parts", "10")}
 
 
 def uncode(*words: str, **options: Any) -> str:
-    done = subprocess.run([sys.executable, "-m", "uncode.cli", *words], stdout=subprocess.PIPE, text=True, **options)
-    done.check_returncode()
-    return str(done.stdout)
+    words = (sys.executable, "-m", "uncode.cli", *words)
+    return str(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True, **options).stdout)
 
 
 def figures(work: Path) -> None:
@@ -84,16 +84,15 @@ def opened(address: str) -> Iterator[Any]:
 @contextmanager
 def serving(work: Path) -> Iterator[str]:
     """The address of a server that runs until the end of the block."""
-    words = [sys.executable, "-m", "uncode.cli", "serve", "--port", "0"]
-    with (work / "server").open("w+") as log:
-        server = subprocess.Popen(words, stdout=log, stderr=log)
+    words, log = [sys.executable, "-m", "uncode.cli", "serve", "--port", "0"], work / "log"
+    with log.open("w") as lines, subprocess.Popen(words, stdout=lines, stderr=lines) as server:
         try:
-            while not (found := re.search(r"http://[\d.]+:\d+", (work / "server").read_text())):
-                server.wait(0.2) if server.poll() is not None else _pause()
+            while not (found := re.search(r"http://[\d.]+:\d+", log.read_text())):
+                assert server.poll() is None, log.read_text()
+                time.sleep(0.2)
             yield found[0]
         finally:
             server.terminate()
-            server.wait()
 
 
 def shot(tab: Any, name: str) -> None:
