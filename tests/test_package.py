@@ -55,7 +55,7 @@ def test_the_wheel_s_readme_links_to_nothing_that_an_index_has_not(wheel: zipfil
         to for to in re.findall(r"\]\(([^)]*)\)", whole) if to.startswith("http")
     ]
     kept = set(page.splitlines()) & set(whole.splitlines())
-    assert len(kept) > 70 and "![" not in page and "## Cite" in kept and page.startswith("# uncode\n")
+    assert len(kept) > 50 and "![" not in page and "## Cite" in kept and page.startswith("# uncode\n")
 
 
 def test_the_citation_and_the_readme_name_the_version() -> None:

@@ -107,7 +107,7 @@ def test_findings_say_what_the_intervals_show() -> None:
     first = as_in_the_paper()
     reasoning, planning, average, best = findings({0: first, 1: first})
     assert reasoning.text == "On reasoning, confidence solves fewer problems than left to right."
-    assert [row[1] for row in reasoning.figures.rows] == ["50.0", "80.0", "-30.0 [-38.9, -21.2]", "100", "100"]
+    assert [row[1] for row in reasoning.figures.rows] == ["50.0", "80.0", "-30.0 [-38.0, -21.4]", "100", "100"]
     assert planning.text == "On planning, confidence solves more problems than semi-AR."
     assert list(planning.figures.rows[2]) == ["left_to_right", "37.5", "37.5"]
     ours = "Uncode with label-free rates"

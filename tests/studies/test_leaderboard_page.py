@@ -59,10 +59,10 @@ def test_wins_ties_and_losses_are_counted() -> None:
     found = board()
     assert wins(found, ["margin", "uncode_tau"]).rows == [
         ["margin", "3", "0", "1", "1"],
-        ["uncode_tau", "0", "1", "3", "1"],
+        ["uncode_tau", "0", "0", "4", "1"],
     ]
     assert [list(row) for row in opponents(found, ["uncode_tau"]).rows] == [
-        ["confidence", "loss"], ["margin", "loss"], ["left_to_right", "loss"], ["uncode_tau", "-"], ["eb", "tie"],
+        ["confidence", "loss"], ["margin", "loss"], ["left_to_right", "loss"], ["eb", "loss"], ["uncode_tau", "-"],
     ]  # fmt: skip
     assert set(family_losses(found, ["uncode_tau"]).rows[0][1:]) == {"4"}
     level = Board.of([results_with(seed, certain_first=(30, 5.0), eb=(30, 9.0)) for seed in (0, 1)])
