@@ -18,8 +18,8 @@ from .findings import family_losses, headline, lucky, opponents, own_rows, unbea
 
 PAGE_FILE, FIGURE_FILE = "leaderboard.md", "leaderboard.svg"
 _OWN_RULE = (
-    "`uncode_fast_dllm` is the paper's own rule. Its score is no probability: informativeness multiplies it by up to "
-    "ten. So at low rates improbable tokens pass its threshold, and programs fail. `certain_first_fast` admits by "
+    "`uncode_fast_dllm` is the paper's own rule. Its score is not a probability: informativeness multiplies it by up "
+    "to ten. So at low rates improbable tokens pass its threshold, and programs fail. `certain_first_fast` admits by "
     "probability and ranks by the score."
 )
 NOTES = {
@@ -112,7 +112,7 @@ def _hindsight(board: Board) -> list[str]:
     if not board.hindsight:
         return []
     return [
-        f"`{board.label(board.hindsight)}` was chosen with the labels of these problems. So it has no rank, is no "
+        f"`{board.label(board.hindsight)}` was chosen with the labels of these problems. So it has no rank, is not a "
         "reference and takes no part in the front."
     ]
 
