@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from xml.etree import ElementTree
 
-from studies import concept_pictures as pictures
 from studies.card.claims import CLAIMS
 from studies.trainings import ROOT, trainings
 
+from studies import concept_pictures as pictures
 from uncode.evals.suite.report import points
 
 ORDER = (ROOT / "docs" / "order.md").read_text()
