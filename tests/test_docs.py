@@ -76,7 +76,8 @@ def with_small_models(text: str) -> str:
 
 
 def printed_by(commands: str) -> str:
-    """What a block of commands prints. It writes files with `cat`, and runs `uncode` in this process, or curl."""
+    """What a block of commands prints, without its seconds. It writes files with `cat`, and runs `uncode` in this
+    process, or curl."""
     for name, content in FILE.findall(commands):
         Path(name).write_text(content)
     printed = ""
@@ -89,7 +90,7 @@ def printed_by(commands: str) -> str:
             shown = run_uncode(*words)
             assert shown.returncode == 0, shown.stderr
             printed += shown.stdout
-    return "".join(line.rstrip() + "\n" for line in printed.splitlines())
+    return "".join(line.rstrip() + "\n" for line in re.sub(r"\b\d+\.\d s\b", "N s", printed).splitlines())
 
 
 @contextlib.contextmanager
