@@ -1,4 +1,4 @@
-"""The pictures and figures of docs/order.md and docs/step.md."""
+"""The pictures and figures of docs/order.md, docs/step.md and docs/caches.md."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def test_the_figures_of_the_page_are_those_of_the_stored_results() -> None:
         assert cells[1].split(" | ") == [points(interval) for interval in found if interval]
 
 
-def test_the_diagram_of_a_step_is_the_page_s() -> None:
-    drawn = pictures.step()
-    assert (pictures.FOLDER / pictures.STEP).read_text() == drawn
+def test_the_diagrams_are_as_they_are_drawn_today() -> None:
+    """That of a step has the stages of the page; that of caches is made of the plans of their policies."""
+    assert (pictures.FOLDER / pictures.STEP).read_text() == pictures.step()
+    assert (pictures.FOLDER / pictures.CACHES).read_text() == pictures.caches()
     page = (ROOT / "docs" / "step.md").read_text()
     assert [name for name, _, _ in pictures.STAGES] == re.findall(r"^\d\. \*\*([\w ]+)\.\*\*", page, re.M)
 
