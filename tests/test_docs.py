@@ -212,6 +212,7 @@ def words_of(svg: str) -> list[str]:
     return sorted(re.findall(r"<text[^>]*>([^<]*)</text>", svg))
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_picture_of_the_docs() -> None:
     """The same words and verdicts. The order is not compared: near ties may depend on the processor."""
     assert f"]({PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text()
