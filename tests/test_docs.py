@@ -201,10 +201,10 @@ PICTURE = ROOT / "docs" / "pictures" / "order.svg"
 
 
 def picture() -> str:
-    """The picture of the README, as the last block of docs/decoding.md makes it. The page runs once in a process."""
-    if not hasattr(sys.modules.get("docs_decoding"), "svg"):
-        rewritten(ROOT / "docs" / "decoding.md")
-    return str(vars(sys.modules["docs_decoding"])["svg"])
+    """The picture of the README, as the last block of docs/animation.md makes it. The page runs once in a process."""
+    if not hasattr(sys.modules.get("docs_animation"), "svg"):
+        rewritten(ROOT / "docs" / "animation.md")
+    return str(vars(sys.modules["docs_animation"])["svg"])
 
 
 def words_of(svg: str) -> list[str]:
