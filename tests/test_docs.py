@@ -34,6 +34,7 @@ from tests.cli.running import run as run_uncode
 from tests.test_troubleshooting import PAGE as TROUBLES
 from tests.test_troubleshooting import rewritten as with_messages
 from uncode.frequency import FrequencyTable
+from uncode.samplers.catalog import catalog
 from uncode.samplers.options import OPTIONS
 from uncode.samplers.preset import PRESETS
 from uncode.server.run import BackgroundServer
@@ -187,10 +188,18 @@ def test_the_options_of_a_page_s_commands_exist(page: Path) -> None:
             assert all(f"{option} " in known for option in re.findall(r" (--[a-z-]+)", command)), command
 
 
+def test_the_number_of_published_samplers_is_that_of_the_presets() -> None:
+    named = (ROOT / "README.md", ROOT / "pyproject.toml", ROOT / "src" / "uncode" / "cli" / "app.py")
+    published = [name for name, entry in catalog().items() if not entry.source.startswith("this library")]
+    count = sum(not name.startswith("legacy.") for name in published)
+    assert all(f"{count} published samplers" in file.read_text() for file in named)
+
+
 def test_the_readme_s_accuracies_are_those_of_the_leaderboard() -> None:
     board = (ROOT / "docs" / "leaderboard.md").read_text()
     rows = re.findall(r"^\|[^|]*\| `(\w+)` \| ([\d.]+) / ([\d.]+) \| (\d+) \|$", README, re.M)
-    assert len(rows) == 5
+    claim = re.search(r"is significantly better than \d+ of \d+ other rows with both seeds", README)
+    assert len(rows) == 5 and claim and claim[0] in board
     for name, first, second, forwards in rows:
         row = re.search(rf"\| \d+ \| {name}(?:, [^|]*)? \| (\S+) [^|]*\| (\S+) [^|]*\| (\S+) \| (\S+) \|", board)
         assert row and (row[1], row[2]) == (first, second)

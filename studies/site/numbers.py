@@ -22,7 +22,7 @@ _NUMBER = re.compile(r"(?<![\w.\-/])\d+(?:,\d{3})*(?:\.\d+)?(?![\w/]|-\w)")
 
 def numbers(page: str) -> list[str]:
     """The numbers in the prose of a page, in their order."""
-    without_code = re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", page, flags=re.S)
+    without_code = re.sub(r"```.*?```|`[^`]*`|<!--.*?-->|</?[a-z][^>]*>", " ", page, flags=re.S)
     prose = re.sub(r"^ *\|[^\n]*$|^#[^\n]*$|^ *\d+\. ", " ", without_code, flags=re.M)
     return _NUMBER.findall(re.sub(r"\]\([^)]*\)|https?://\S+", " ", prose))
 
