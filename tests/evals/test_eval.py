@@ -744,7 +744,7 @@ def test_a_launcher_of_the_docs_starts_two_processes_without_a_gpu(
     module, *options = LAUNCHERS[launcher]
     assert (
         f"{launcher.replace('accelerate', 'accelerate launch')} {' '.join(options)} -m uncode eval mini"
-        in (ROOT / "docs" / "evaluation.md").read_text()
+        in (ROOT / "docs" / "clusters.md").read_text()
     )
     words = ["eval", "mini", "--model", str(models["llada"]), "--tasks", TASK, "--samplers", "eb", "--limit", "4"]
     words += ["--batch", "1", "--device", "cpu", "--out", str(tmp_path / "run")]
