@@ -119,6 +119,7 @@ docs: $(VENV)/dev
 	@$(BIN)/python -m studies.papers
 	@$(BIN)/python -m studies.leaderboard
 	@$(BIN)/python -m studies.card
+	@$(BIN)/python -m studies.concept_pictures
 	@$(BIN)/python tests/test_docs.py
 	@$(BIN)/python tests/view/test_notebook.py
 	@$(MAKE) --no-print-directory site
