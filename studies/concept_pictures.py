@@ -60,7 +60,7 @@ def caches() -> str:
         for title, later in (("a refresh" if slides else "first step of a block", 0), ("a later step", 1)):
             start = 20 + 2 * later * slides  # two tokens of the window were written, and it slid
             block, before = _span(start, start + 8), _span(20, 28)
-            since = {"since_refresh": 2, "since_prompt": 2, "first_mask_before": before.start} if later else {}
+            since: dict[str, int] = {"since_refresh": 2, "since_prompt": 2, "first_mask_before": before.start} if later else {}
             stop = {"stop_before": before.stop} if later else {}
             place = Place(block, np.array([later]), block, COLUMNS, block.start, start=PROMPT, **since, **stop)
             plan = policy(place)
