@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event, Thread, current_thread
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer import prepared
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser
+from uncode.core.pieces.adjust import Adjust
 from uncode.core.pieces.score import Confidence, Score
 from uncode.core.stepper.state import State
 from uncode.core.view import View
@@ -512,7 +514,7 @@ def test_a_memory_limit_bounds_the_batch(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def batch_of(engine: Engine, rows: int, sampler: Sampler) -> None:
-    canvas = Canvas.after_prompt([[5, 6, 7]], length=24, mask_id=engine.denoiser.mask_id)
+    canvas = Canvas.after_prompt([[5, 6, 7]], length=12, mask_id=engine.denoiser.mask_id)
     assert len(list(engine.run(Request(canvas, sampler, n) for n in range(rows)))) == rows
 
 
@@ -520,7 +522,7 @@ def test_bytes_per_token_are_those_of_the_engine() -> None:
     """Not those of the process: memory that another thread takes does not shrink the batch."""
     quiet, busy, held = Engine(load("tiny"), max_rows=8), Engine(load("tiny"), max_rows=8), list[bytearray]()
     batch_of(quiet, 8, presets.confidence())
-    assert quiet.budget.measured == 8 * 27
+    assert quiet.budget.measured == 8 * 15
     logits = 4 * quiet.denoiser.vocab_size
     assert logits < quiet.budget.per_token < 20 * logits
     ended = Event()
@@ -542,13 +544,13 @@ def test_peaks_are_forgotten() -> None:
     engine = Engine(load("tiny"), max_rows=8)
     batch_of(engine, 8, presets.confidence())
     light = engine.budget.per_token
-    batch_of(engine, 8, presets.fast_dllm(cache="dual", block_length=8))
+    batch_of(engine, 8, presets.fast_dllm(cache="dual", block_length=4))
     heavy = engine.budget.per_token
     assert heavy > 1.5 * light
     batch_of(engine, 8, presets.confidence())
     assert engine.budget.per_token == heavy
     batch_of(engine, 8, presets.confidence())
-    assert engine.budget.per_token == light and engine.budget.measured == 8 * 27
+    assert engine.budget.per_token == light and engine.budget.measured == 8 * 15
 
 
 def test_drafts_and_the_whole_span_are_recorded() -> None:
@@ -585,3 +587,34 @@ def test_mistakes_are_one_sentence(make: object, sentence: str) -> None:
 def test_grid_samplers_need_the_grid_table() -> None:
     """The strategies above draw from the grid; its table fits the toy's vocabulary."""
     assert len(grid.TABLE.surprisal()) == ToyDenoiser(1).vocab_size
+
+
+def test_alternatives_are_those_of_a_row_alone() -> None:
+    """Beside rows that ask for others or for none, in two lanes; those of a row with a penalty are of edited logits."""
+    model, plain = ToyDenoiser(5), presets.confidence()
+    each = [plain, presets.fast_dllm(block_length=4), replace(plain, adjust=Adjust(presence_penalty=1.0)), plain]
+    heard: dict[int, dict[int, Any]] = {at: {} for at in range(4)}
+
+    def hear(at: int, step: RowStep) -> bool:
+        heard[at] |= {change.offset: change.alternatives for change in step.changes}
+        return False
+
+    def request(at: int, wanted: int) -> Request[int]:
+        canvas = Canvas.after_prompt([[1, 2 + at]], length=7 + at, mask_id=MASK)
+        return Request(canvas, each[at], key=at, on_step=partial(hear, at), alternatives=wanted)
+
+    found = {
+        one.request.key: one for one in Engine(model).run(request(at, wanted) for at, wanted in enumerate((3, 2, 1, 0)))
+    }
+    for at, wanted in enumerate((3, 2, 1, 0)):
+        row = found[at].row
+        assert row is not None and row.alternatives == [heard[at][offset] for offset in range(7 + at)]
+        assert all(len(each) == wanted for each in row.alternatives)
+        trace = row.trace()
+        if wanted:  # greedy: the first is what was committed
+            assert [likely[0][0] for likely in row.alternatives] == trace.generated[0].tolist()
+            assert [likely[0][1] for likely in row.alternatives] == pytest.approx(trace.logp[0].tolist(), abs=1e-6)
+        alone = next(iter(Engine(model).run([request(at, wanted)])))
+        assert alone.row is not None and alone.row.alternatives == row.alternatives
+    with pytest.raises(UncodeError, match="alternatives must be a whole number"):
+        Request(Canvas.after_prompt([[1]], 3, MASK), plain, alternatives=-1)

@@ -16,10 +16,17 @@ LOOKED_AT = (
     "index",
     "quickstart",
     "choose-a-sampler",
+    "compare-orders",
+    "order",
+    "step",
+    "comparison",
     "troubleshooting",
     "reference/python",
     "reference/samplers",
     "leaderboard",
+    "performance",
+    "viewer",
+    "tiny/card",
 )
 PHONE = 390
 

@@ -78,7 +78,8 @@ def _drawing(denoiser: Denoiser, sampler: SamplerLike, temperature: float | None
     draws = type(propose) is Sample and propose.top_k is None and (propose.top_p or 1) == 1 and not propose.min_p
     require(
         draws,
-        f"{name} cuts its draws, and new weights would cut them elsewhere: leave out top_k, top_p, min_p and quirks.",
+        f"{name} cuts its draws, and new weights would cut them elsewhere: leave out top_k, top_p, min_p and legacy "
+        "samplers.",
     )
     require(
         made.adjust == Adjust(),
