@@ -6,7 +6,6 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.adjust import Adjust
 from uncode.core.pieces.blocks import (
     Blocks,
     DelimitedBlocks,
@@ -18,7 +17,7 @@ from uncode.core.pieces.blocks import (
 from uncode.core.pieces.branches import LeastUncertainNext, Lookahead
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.piece import Piece
-from uncode.core.pieces.propose import Credit, Greedy, Sample
+from uncode.core.pieces.propose import Adjust, Credit, Greedy, Sample
 from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite, OverwriteBrittle
 from uncode.core.pieces.score import (
     CertaintyDensity,

@@ -10,8 +10,7 @@ import torch
 
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, Sampler, UncodeError, decode, presets, steps
-from uncode.core.pieces.adjust import Adjust
-from uncode.core.pieces.propose import Sample
+from uncode.core.pieces.propose import Adjust, Sample
 from uncode.samplers.preset import with_shared
 
 ADJUST = Adjust((3, 7), (2.5, -6.0), 0.7, 0.4, 1.6)

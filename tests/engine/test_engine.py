@@ -24,7 +24,7 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer import prepared
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser
-from uncode.core.pieces.adjust import Adjust
+from uncode.core.pieces.propose import Adjust
 from uncode.core.pieces.score import Confidence, Score
 from uncode.core.stepper.state import State
 from uncode.core.view import View

@@ -15,10 +15,9 @@ from tests.cli.running import run
 from uncode import Sampler, UncodeError, presets
 from uncode.cli.answering.choices import SamplerChoice
 from uncode.cli.options import complete_setting, find_sampler, read_settings
-from uncode.core.pieces.adjust import Adjust
 from uncode.core.pieces.blocks import Blocks, BlockSchedule, SlidingWindow
 from uncode.core.pieces.cache import DualCache
-from uncode.core.pieces.propose import Greedy, Sample
+from uncode.core.pieces.propose import Adjust, Greedy, Sample
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.models.diffusion import DiffusionModel
 from uncode.evals.task import TaskSettings as Settings

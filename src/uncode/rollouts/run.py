@@ -10,9 +10,8 @@ import torch
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import require, shown
-from ..core.pieces.adjust import Adjust
 from ..core.pieces.policy import Sampler
-from ..core.pieces.propose import Sample
+from ..core.pieces.propose import Adjust, Sample
 from ..core.pieces.stop import AfterEos
 from ..core.support.arguments import checks_arguments, whole_number
 from ..engine import Engine, Request

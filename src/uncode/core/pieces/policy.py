@@ -10,11 +10,10 @@ from typing import Any, ClassVar
 from ..errors import require
 from ..support.above import from_above
 from . import branches as branches  # noqa: PLC0414  # its pieces have names once it is imported
-from .adjust import Adjust
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece, brief
-from .propose import Greedy, Proposal
+from .propose import Adjust, Greedy, Proposal
 from .remask import Editor, Never, Remasker
 from .sampler_file import read_toml, to_toml
 from .score import Score

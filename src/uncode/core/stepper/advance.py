@@ -72,21 +72,21 @@ def advance(state: State, *, raises: bool = True) -> Step:
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
        (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
        sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.lanes.draft_steps`).
-    3. Believe: edit the logits, where rows have a constraint; propose a token everywhere; form the belief (float32;
-       float64 logits keep float64). Beliefs may decide where a block ends that has just opened.
+    3. Believe: edit the logits, where rows have a bias, penalties or a constraint; propose a token everywhere; form the
+       belief (float32; float64 logits keep float64). Beliefs may decide where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
        elsewhere.
     5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
-       each counted as a forward of its row. Drop writes that a row's constraint does not allow together. Of draft
-       steps, keep those that follow from one another.
+       each counted as a forward of its row. Of draft steps, keep those that follow from one another.
     6. Take back: remask among the decoder's own tokens, this step's included.
     7. Write what was selected; erase what was taken back; record with what belief each token was committed.
     8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it
-       asks the stop rules, and learns which rows have ended and which cannot go on. A row with nothing written or
-       erased whose selector may not wait is `Stalled`; over the limit: the same. Logits that are NaN are the model's
-       fault: the error names it. They are looked for after a block's first step, when a row stalls, and in the finished
-       trace, so that it needs no separate sync. With `raises=False` such rows are in `step.failed`; drop them, and the
-       others go on.
+       asks the stop rules, and learns which rows have ended and which cannot go on. Writes that a row's constraint does
+       not allow together are taken back; where another piece reads what is written, they are dropped in 5. A row with
+       nothing written or erased whose selector may not wait is `Stalled`; over the limit: the same. Logits that are NaN
+       are the model's fault: the error names it. They are looked for after a block's first step, when a row stalls, and
+       in the finished trace, so that it needs no separate sync. With `raises=False` such rows are in `step.failed`;
+       drop them, and the others go on.
     """
     if state.all_finished:
         raise UncodeError("there is no unfinished row to advance: add rows first.")

@@ -18,9 +18,9 @@ from ..canvas import Canvas
 from ..denoiser import Denoiser, Facts, Session
 from ..errors import require, shown
 from ..noise import PhiloxNoise
-from ..pieces.adjust import Adjust
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
+from ..pieces.propose import Adjust
 from ..support.arrays import Ints
 from ..support.threads import threads_for
 from ..support.transfer import upload

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from ...denoiser import Facts
-from ...pieces.adjust import Adjust
+from ...pieces.propose import Adjust
 from ...support.transfer import upload
 from ...view import View
 from ..rows import Batch
