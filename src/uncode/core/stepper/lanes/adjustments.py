@@ -69,7 +69,8 @@ class Adjustments:
         x, seen = x + bias, counts > 0
         if any(one.repetition_penalty != 1 for one in self._each):
             x = torch.where(seen | (given > 0), torch.where(x > 0, x / repetition, x * repetition), x)
-        return x - (counts.to(x.dtype) * frequency + seen * presence)
+        penalty: Tensor = counts.to(x.dtype) * frequency + seen * presence
+        return x - penalty
 
     def _counted(self, tokens: Tensor) -> Tensor:
         return (tokens != self._facts.mask_id) & ~torch.isin(tokens, self._eos)
