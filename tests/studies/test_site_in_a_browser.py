@@ -24,6 +24,9 @@ LOOKED_AT = (
     "reference/python",
     "reference/samplers",
     "leaderboard",
+    "performance",
+    "viewer",
+    "tiny/card",
 )
 PHONE = 390
 
