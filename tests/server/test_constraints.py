@@ -160,12 +160,17 @@ def children() -> list[int]:
     return [int(n) for file in Path("/proc/self/task").glob("*/children") for n in file.read_text().split()]
 
 
-@pytest.mark.parametrize("limit", [{"constraint_seconds": 0.01}, {"constraint_bytes": 1 << 20}])
-def test_a_limit_ends_compiling(limit: dict[str, Any]) -> None:
-    with running(**limit) as server:
-        error = server.post(TEXT, prompt=STORY, constraint="json").json()["error"]
-        assert "cannot be compiled within" in error["message"] and error["code"] == "invalid_constraint"
-        assert server.post(TEXT, prompt=STORY).status_code == 200
+def test_limits_end_compiling() -> None:
+    for limit, code in (
+        ({"constraint_seconds": 0.01}, "invalid_constraint"),
+        ({"constraint_bytes": 1 << 20}, "invalid_constraint"),
+        ({"constraint_step_seconds": 1e-6}, "constraint_too_large"),
+    ):
+        with running(**limit) as server:
+            error = server.post(TEXT, prompt=STORY, constraint="json").json()["error"]
+            sentence = "cannot be compiled within" if code == "invalid_constraint" else "too large for 12 tokens"
+            assert sentence in error["message"] and error["code"] == code
+            assert server.post(TEXT, prompt=STORY).status_code == 200
 
 
 def test_a_client_that_leaves_ends_compiling(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -52,7 +52,7 @@ class ResponseFormat(Body):
     @property
     def source(self) -> Source | None:
         """What the constraint is made of; None for text."""
-        return source_of(self.type, self.json_schema and self.json_schema.schema_)
+        return source_of(self.type, None if self.json_schema is None else self.json_schema.schema_)
 
 
 class StructuredOutputs(Body):
@@ -135,13 +135,15 @@ class ConstrainedFields(DecodeFields):
         return found[0] if found else None
 
     def _sources(self) -> dict[str, Source | None]:
-        own: Source | None = {"json": ANY_JSON_DEPTH}
-        if not isinstance(self.constraint, str):
-            own = self.constraint and self.constraint.source
+        """What each field says of the constraint."""
+        given: dict[str, ResponseFormat | StructuredOutputs | Words | str | None] = {
+            "response_format": self.response_format,
+            "structured_outputs": self.structured_outputs,
+            "constraint": self.constraint,
+        }
         return {
-            "response_format": self.response_format and self.response_format.source,
-            "structured_outputs": self.structured_outputs and self.structured_outputs.source,
-            "constraint": own,
+            name: {"json": ANY_JSON_DEPTH} if isinstance(one, str) else None if one is None else one.source
+            for name, one in given.items()
         }
 
 

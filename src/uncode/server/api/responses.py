@@ -83,8 +83,9 @@ class ResponsesBody(ConstrainedFields):
         return [read.chat([*first, *(message.plain() for message in self.input)], length)]
 
     def _sources(self) -> dict[str, Source | None]:
-        format = None if self.text is None else self.text.format
-        return super()._sources() | {"text.format": format and source_of(format.type, format.schema_)}
+        given = None if self.text is None else self.text.format
+        own = None if given is None else source_of(given.type, given.schema_)
+        return super()._sources() | {"text.format": own}
 
 
 class ResponsesAnswer(AnswerPart):
