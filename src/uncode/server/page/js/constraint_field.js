@@ -23,21 +23,27 @@ export class ConstraintField {
     this.area = el("textarea", { rows: 3, spellcheck: "false", autocapitalize: "off" });
     this.area.setAttribute("aria-label", "text of the constraint");
     const label = el("label", { for: "constraint" }, "constraint");
-    this.element = el("div", { class: "control constraint" }, label, this.select, this.area);
+    this.element = el("div", { class: "control constraint" }, label, this.select);
     this.select.addEventListener("change", () => this.show());
     this.area.addEventListener("input", onChange);
     this.show();
   }
 
+  /** Whether this kind has a text. */
+  get hasText() {
+    return this.select.value !== "none" && this.select.value !== "json";
+  }
+
   show() {
-    this.area.hidden = this.select.value === "none" || this.select.value === "json";
+    if (this.hasText) this.element.append(this.area);
+    else this.area.remove();
     this.onChange();
   }
 
   /** @returns {ConstraintSettings | null} null where there is none */
   get settings() {
     const { value } = this.select;
-    return value === "none" ? null : { kind: value, text: this.area.hidden ? "" : this.area.value };
+    return value === "none" ? null : { kind: value, text: this.hasText ? this.area.value : "" };
   }
 
   /**
