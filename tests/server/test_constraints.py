@@ -146,7 +146,7 @@ def test_what_is_refused(server: Running, said: dict[str, Any], param: str, code
 
 def test_the_documents_show_the_fields(server: Running) -> None:
     schemas = server.get("/openapi.json").json()["components"]["schemas"]
-    assert {"regex", "choices", "json_schema"} == set(schemas["Words"]["properties"])
+    assert {"regex", "choices", "json_schema"} == set(schemas["ConstraintWords"]["properties"])
     assert {"json", "regex", "choice"} < set(schemas["StructuredOutputs"]["properties"])
     assert "schema" in schemas["NamedSchema"]["properties"] and "schema" in schemas["TextFormat"]["properties"]
     assert server.get("/docs").text.count("<code>constraint</code>") == 4

@@ -52,7 +52,7 @@ class Service:
         self.engine = engine or Engine(denoiser, max_rows=limits.rows, short_rows=max(1, limits.rows // 8))
         self.thread = EngineThread(self.engine, self.metrics, self.log)
         self.prompts = Prompts(denoiser, limits, settings.length)
-        self.constraints = Constraints(denoiser, limits)
+        self.constraints = Constraints(denoiser, limits, self.log)
         self.began = int(time.time())
         self.is_stopping = False
         kinds = (str(denoiser.dtype).removeprefix("torch."), denoiser.about.get("weights"))

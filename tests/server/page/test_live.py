@@ -361,7 +361,9 @@ def test_a_constraint_holds_and_what_it_fixes_is_grey(tab: Open, tiny: Running) 
     text = copied(shown, "Copy the text")
     assert re.fullmatch("Mia has [0-9]{1,2} shells", text)
     grey = "".join(shown.texts(".canvas .forced"))
-    assert "shells" in grey and not re.search("[0-9]", grey) and "that the constraint allows" in shown.texts(".signs")[0]
+    assert (
+        "shells" in grey and not re.search("[0-9]", grey) and "that the constraint allows" in shown.texts(".signs")[0]
+    )
     assert run_python(copied(shown, "Copy: Python")) == text
     assert "--regex 'Mia has [0-9]{1,2} shells'" in copied(shown, "Copy: Command line")
     with running(tiny.service.denoiser, replace(LIVE, length=24)) as server:

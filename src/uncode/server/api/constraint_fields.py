@@ -86,7 +86,7 @@ class StructuredOutputs(Body):
         return {"regex": self.regex} if self.regex is not None else {"choices": self.choice}
 
 
-class Words(Body):
+class ConstraintWords(Body):
     """One of these, as `uncode.constraint` takes them."""
 
     regex: StrictStr | None = None
@@ -94,7 +94,7 @@ class Words(Body):
     json_schema: Schema | None = None
 
     @model_validator(mode="after")
-    def _check_one(self) -> Words:
+    def _check_one(self) -> ConstraintWords:
         if len(self.source) != 1:
             raise ValueError("it holds one of regex, choices and json_schema")
         return self
@@ -115,7 +115,7 @@ class ConstrainedFields(DecodeFields):
     structured_outputs: StructuredOutputs | None = Field(None, description="A constraint in the words of vLLM.")
     constraint: (
         Annotated[
-            Annotated[Literal["json"], Tag("text")] | Annotated[Words, Tag("object")],
+            Annotated[Literal["json"], Tag("text")] | Annotated[ConstraintWords, Tag("object")],
             Discriminator(lambda value: "text" if isinstance(value, str) else "object"),
         ]
         | None
@@ -136,7 +136,7 @@ class ConstrainedFields(DecodeFields):
 
     def _sources(self) -> dict[str, Source | None]:
         """What each field says of the constraint."""
-        given: dict[str, ResponseFormat | StructuredOutputs | Words | str | None] = {
+        given: dict[str, ResponseFormat | StructuredOutputs | ConstraintWords | str | None] = {
             "response_format": self.response_format,
             "structured_outputs": self.structured_outputs,
             "constraint": self.constraint,

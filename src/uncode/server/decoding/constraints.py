@@ -22,6 +22,7 @@ from ...core.denoiser import Denoiser, Facts
 from ...core.errors import UncodeError, require
 from ...core.support.reprs import counted
 from ..errors import ApiError
+from ..logs import Log
 from ..settings import ServerLimits
 
 
@@ -42,8 +43,8 @@ class Compiled(Constraint):
 class Constraints:
     """Compiles constraints for one model within the limits of a server. All methods are the event loop's."""
 
-    def __init__(self, denoiser: Denoiser, limits: ServerLimits) -> None:
-        self._facts, self._limits = Facts.of(denoiser), limits
+    def __init__(self, denoiser: Denoiser, limits: ServerLimits, log: Log) -> None:
+        self._facts, self._limits, self._log = Facts.of(denoiser), limits, log
         self._slots = asyncio.Semaphore(limits.constraint_workers)
         self._waited_for = WeakValueDictionary[str, asyncio.Lock]()
         """Of the constraints that are being compiled or wait for it: one lock each, so that each is compiled once."""
@@ -55,25 +56,26 @@ class Constraints:
         client leaves, the process that compiles ends."""
         banned = self._facts.resolve(ban)
         key = self._key(source, banned)
-        lock = self._waited_for.get(key) or asyncio.Lock()
-        if key not in self._kept | self._waited_for and len(self._waited_for) >= self._limits.constraints:
-            raise ApiError(
-                429,
-                f"the server compiles {counted(self._limits.constraints, 'constraint')} already: try again later.",
-                code="queue_full",
-                retry_after=1,
-            )
-        self._waited_for[key] = lock
-        async with lock:
-            found = self._kept.pop(key, None)
-            if found is None:
-                async with self._slots:
-                    found = await self._compile(source, banned)
-            self._kept[key] = found
+        found = self._kept.pop(key, None) or await self._compiled_once(key, source, banned)
+        self._kept[key] = found
         while len(self._kept) > self._limits.constraints:
             del self._kept[next(iter(self._kept))]
         await asyncio.to_thread(self._check, found.automaton, spans)
         return found
+
+    async def _compiled_once(self, key: str, source: Mapping[str, Any], banned: tuple[int, ...]) -> Compiled:
+        """A constraint that is not kept. The requests that want it wait for the first of them."""
+        lock = self._waited_for.get(key)
+        if lock is None:
+            if len(self._waited_for) >= self._limits.constraints:
+                message = f"{counted(self._limits.constraints, 'constraint')} wait to be compiled: try again later."
+                raise ApiError(429, message, code="queue_full", retry_after=1)
+            self._waited_for[key] = lock = asyncio.Lock()
+        async with lock:
+            if key not in self._kept:
+                async with self._slots:
+                    self._kept[key] = await self._compile(source, banned)
+            return self._kept[key]
 
     def _key(self, source: Mapping[str, Any], banned: tuple[int, ...]) -> str:
         try:
@@ -113,7 +115,8 @@ class Constraints:
         finally:
             if process.returncode is None:
                 process.kill()
-            await process.wait()
+            if await process.wait():
+                self._log.write("constraint_ended", returncode=process.returncode)
 
     def _check(self, automaton: Automaton, spans: set[int]) -> None:
         """Raise where no text fits into so many masks, or where steps would take too long. What is looked up here is

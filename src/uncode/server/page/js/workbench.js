@@ -134,8 +134,8 @@ export class Workbench {
     this.prompt.parts = found.parts;
     if (found.samplers.length !== this.cards.length) this.compare();
     const areKnown = this.cards.map((card, at) => card.accept(found.samplers[at]));
-    const isWhole =
-      acceptAll(this.shared, found.shared) && this.constraint.accept(found.constraint) && !areKnown.includes(false);
+    areKnown.push(acceptAll(this.shared, found.shared), this.constraint.accept(found.constraint));
+    const isWhole = !areKnown.includes(false);
     this.measure();
     this.showProblem(isWhole ? "" : "the link is of another server: check the sampler and its options.");
   }
