@@ -187,7 +187,7 @@ def _measure_steps(chosen: argparse.Namespace) -> None:
 def _measure(facts: Facts, masks: int) -> None:
     began = time.process_time()
     vocabulary = Vocabulary.of(facts)
-    _ = vocabulary.tries, vocabulary.fingerprint
+    _ = vocabulary.content
     print(f"vocabulary of {facts.vocab_size - 1:,} tokens: read in {time.process_time() - began:.2f} s")
     print(LINE.format("constraint", *COLUMNS))
     found = list[tuple[float, ...]]()
