@@ -14,7 +14,7 @@ import pytest
 from tests.constraints.schemas import SCHEMAS
 from uncode import UncodeError, constraint
 from uncode.constraints.compiled import byte_dfa
-from uncode.constraints.json_schema import whole_numbers
+from uncode.constraints.scalars import whole_numbers
 
 FLOAT = {"type": "number"}
 
