@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from ..core.errors import UncodeError, require, shown
 from .expression import pattern_within
@@ -115,6 +116,10 @@ class _Schema:
         if isinstance(schema, bool):
             return any_json(max(depth - 1, 0)) if schema else None
         _expect(isinstance(schema, Mapping), "a JSON schema is an object, true or false", schema)
+        is_whole = schema is self._root or "$id" not in schema
+        require(
+            is_whole, "a constraint cannot have '$id' inside a JSON schema: '$ref' would mean something else there."
+        )
         keys = set(schema) - _ANNOTATIONS
         for name, build in (
             ("$ref", self._reference),
@@ -123,7 +128,7 @@ class _Schema:
             ("oneOf", self._one_of),
         ):
             if name in keys:
-                beside = keys - {name, "type", "nullable"} if name != "$ref" else keys - {name}
+                beside = keys - {name, "type"} if name != "$ref" else keys - {name}
                 require(
                     not beside,
                     f"a constraint cannot have '{min(beside, default='')}' beside '{name}' in a JSON schema.",
@@ -183,15 +188,15 @@ class _Schema:
     def _target(self, target: Any) -> Any:
         """The part of the schema that a reference names."""
         fits = isinstance(target, str) and (target == "#" or target.startswith("#/"))
-        require(fits, f"a constraint follows references within a JSON schema alone, not {shown(target)}.")
+        require(fits, f"a constraint follows '$ref' within a JSON schema alone, not to {shown(target)}.")
         found = self._root
         for part in target.split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
             if isinstance(found, list):
                 found = found[int(name)] if name.isdecimal() and int(name) < len(found) else None
             else:
                 found = found.get(name) if isinstance(found, Mapping) else None
-            require(found is not None, f"the JSON schema refers to {shown(target)}, which it does not have.")
+            require(found is not None, f"'$ref' of the JSON schema is {shown(target)}, which it does not have.")
         return found
 
     def _check_types(self, schema: Mapping[str, Any], name: str) -> None:
@@ -243,7 +248,7 @@ class _Schema:
             require(isinstance(pattern, str), f"'pattern' of a JSON schema is a text, not {shown(pattern)}.")
             return f'"{pattern_within(pattern, PLAIN)}"'
         if kind is not None:
-            require(kind in FORMATS, f"a constraint has no format {shown(kind)}: it has {', '.join(FORMATS)}.")
+            require(kind in FORMATS, f"a constraint has no 'format' {shown(kind)}: it has {', '.join(FORMATS)}.")
             require(not has_length, "a constraint cannot have 'minLength' or 'maxLength' beside 'format'.")
             return f'"{FORMATS[kind]}"'
         return f'"{CHARACTER}{_times(least, most)}"'
@@ -264,6 +269,7 @@ class _Schema:
         least, most = _bound(schema, "minItems", 0), _bound(schema, "maxItems", None)
         first, items = schema.get("prefixItems", []), schema.get("items", not schema.get("prefixItems"))
         _expect(isinstance(first, list), "'prefixItems' of a JSON schema is a list", first)
+        _expect(not isinstance(items, list), "'items' of a JSON schema is one schema (a list is 'prefixItems')", items)
         if most is not None and least > most:
             return None
         if first:
@@ -352,6 +358,7 @@ def _has_type(value: Any, kind: str) -> bool:
 
 def _bound(schema: Mapping[str, Any], name: str, default: int | None) -> Any:
     value = schema.get(name, default)
+    value = int(value) if type(value) is float and value.is_integer() else value
     fits = value is None or (type(value) is int and 0 <= value <= MAX_LENGTH)
     require(fits, f"'{name}' of a JSON schema must be a whole number up to {MAX_LENGTH:,} here, not {shown(value)}.")
     return value
