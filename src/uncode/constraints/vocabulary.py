@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -70,6 +70,11 @@ class Vocabulary:
     @cached_property
     def tries(self) -> tuple[Trie, Trie | None]:
         return Trie.of(self.later), None if self.first is None else Trie.of(self.first)
+
+    @cached_property
+    def continued(self) -> Vocabulary:
+        """The same behind a text."""
+        return self if self.first is None else replace(self, first=None)
 
     @cached_property
     def fingerprint(self) -> str:
