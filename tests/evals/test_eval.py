@@ -592,7 +592,7 @@ def test_a_constraint_holds_for_every_answer_and_is_part_of_the_sampler(
     shown = document(read_runs([out]), Choices()).sections[0].tables
     (table,) = [one for one in shown if one.caption == "Without and with a constraint (correct)"]
     (row,) = table.rows
-    assert row[:3] == ["mini_sudoku", "confidence", "3"] and row[6:8] == ["0.0", "100.0"]
+    assert row[:3] == ["mini_sudoku", "held", "3"] and row[6:8] == ["0.0", "100.0"]
 
 
 @pytest.mark.parametrize("verb", ["mini", "paper"])

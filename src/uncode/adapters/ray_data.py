@@ -70,12 +70,12 @@ class Decoder:
         weights: str | None = None,
         revision: str | None = None,
     ) -> None:
+        self.constraint = None if constraint is None else TextConstraint.from_dict(constraint)
         plain = load(model, device=device, dtype=dtype, weights=weights, revision=revision)
         self.denoiser = Guided(plain, guidance) if guidance else plain
         table = as_table(table_of(frequency) or frequency) if frequency else None
         self.sampler = resolve(sampler, plain, table, options)
         self.length, self.chat, self.stop_at_eos = length, chat, stop_at_eos
-        self.constraint = None if constraint is None else TextConstraint.from_dict(constraint)
         self.seed, self.batch = whole_number(seed, "seed", -(2**63)), batch
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:

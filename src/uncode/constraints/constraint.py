@@ -73,7 +73,7 @@ class TextConstraint(core.Constraint):
         return _automaton(self.expression, vocabulary, facts.mask_id, banned, facts.device)
 
     def in_gap(self, begins: bool, after_space: bool) -> TextConstraint:
-        flags = found[0] if (found := re.match(r"\(\?[aiLmsux]+\)", self.expression)) else ""
+        flags = found[0] if (found := re.match(r"(?:\(\?[asux]+\))+", self.expression)) else ""
         rest = self.expression.removeprefix(flags)
         expression = f"{flags}[ ](?:{rest})" if after_space else self.expression
         return TextConstraint(expression, self.source, continues=not begins)

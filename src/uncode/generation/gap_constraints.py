@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from .prompt import Prompt
 PromptConstraints = Constraints | Sequence[Constraint | Sequence[Constraint | None] | None]
 """As for a decode; and of a text with gaps, a list with one for each gap."""
 Span = tuple[int, int]
+MAX_KEPT = 16
+"""Automata of gaps that a process keeps: a file of prompts of one form needs one."""
 
 
 def constraints_of(denoiser: Denoiser, prompts: Sequence[Prompt], given: PromptConstraints) -> list[Constraint | None]:
@@ -66,7 +69,12 @@ class GapsConstraint(Constraint):
                 least <= stop - start,
                 f"no text that the constraint of gap {gap} accepts fits into {room}: it takes at least {least}.",
             )
-        return _GapsAutomaton(found, self.spans)
+        return _joined(tuple(found), self.spans)
+
+
+@lru_cache(maxsize=MAX_KEPT)
+def _joined(automata: tuple[Automaton | None, ...], spans: tuple[Span, ...]) -> _GapsAutomaton:
+    return _GapsAutomaton(automata, spans)
 
 
 class _GapsAutomaton(Automaton):

@@ -20,7 +20,7 @@ class ConstrainedPair:
 
     task: str
     sampler: str
-    """The label of the row without."""
+    """The label of the row with the constraint."""
     free: Sequence[RunSample]
     constrained: Sequence[RunSample]
     is_right: Test
@@ -54,7 +54,7 @@ def _pair(one: ModelAnalysis, free: RunCell, cell: RunCell) -> ConstrainedPair |
     )
     both = sorted(a.keys() & b.keys())
     tests: tuple[Test, Test] = (lambda s: s.grades[metric].correct, lambda s: rule.accepts(s.text))
-    found = ConstrainedPair(cell.task, free.sampler, [a[key] for key in both], [b[key] for key in both], *tests)
+    found = ConstrainedPair(cell.task, cell.sampler, [a[key] for key in both], [b[key] for key in both], *tests)
     return found if both else None
 
 
