@@ -44,8 +44,9 @@ class TextConstraint(core.Constraint):
         return hash(self.expression)
 
     def __eq__(self, other: object) -> bool:
-        is_one = isinstance(other, TextConstraint)
-        return is_one and (self.expression, self.continues) == (other.expression, other.continues)
+        if not isinstance(other, TextConstraint):
+            return False
+        return (self.expression, self.continues) == (other.expression, other.continues)
 
     def __repr__(self) -> str:
         return f"constraint({', '.join(f'{name}={shown(value)}' for name, value in self.to_dict().items())})"

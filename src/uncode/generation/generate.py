@@ -70,7 +70,7 @@ def generate(
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
     if one and isinstance(constraint, Sequence) and not prompts[0].is_continued:
-        constraint = [constraint]  # one for each gap
+        constraint = [constraint]  # type: ignore[list-item]  # one for each gap
     trace = start_decode(denoiser, prompts, resolve_each(sampler, denoiser), seed, stop_at_eos, constraint).trace()
     texts = answer_texts(denoiser, prompts, trace)
     if blank := blank_gaps(denoiser, prompts, trace):
