@@ -1,11 +1,12 @@
 # make demo   solve three problems in three decoding orders, and write a page that replays them (makes .venv)
 # make test   linters, types, and all tests that are not marked slow (makes .venv)
 # make check  linters and types only; the viewer's JavaScript too, where node is installed
-# make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
+# make bench  the cost of the decoding loop, of loading and of answers, compared with our version of Fast-dLLM's loop
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
 # make verify-gpu  what only a GPU can check, in less than ten minutes; needs pytest beside the package, and no .venv
 # make docs   write docs/papers.md from the presets, docs/leaderboard.md from the results of tiny, the output of the docs'
 #             code blocks and notebooks, and the README's picture; then make site
+# make pictures  the pictures of figures and pages in the docs: minutes of decoding, and a browser
 # make site   the docs as a site in build/site: built strictly, every link checked, looked at in a browser where there is one
 # make release-check  a release without publishing it: wheel and sdist built, checked and installed, the demo, the image
 
@@ -18,7 +19,7 @@ SGLANG_NEEDS := orjson einops msgspec pybase64 pyzmq setproctitle interegular pa
 	apache-tvm-ffi sentencepiece compressed-tensors loguru
 unexport PYTHONDONTWRITEBYTECODE  # where it is set, every process compiles uncode and the tests again
 
-.PHONY: demo test check check-js bench docs site release-check verify verify-gpu clean
+.PHONY: demo test check check-js bench docs pictures site release-check verify verify-gpu clean
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -123,9 +124,13 @@ docs: $(VENV)/dev
 	@$(BIN)/python -m studies.papers
 	@$(BIN)/python -m studies.leaderboard
 	@$(BIN)/python -m studies.card
+	@$(BIN)/python -m studies.concept_pictures
 	@$(BIN)/python tests/test_docs.py
 	@$(BIN)/python tests/view/test_notebook.py
 	@$(MAKE) --no-print-directory site
+
+pictures: $(VENV)/dev
+	@$(BIN)/python -m studies.site.pictures
 
 clean:
 	rm -rf $(VENV) node_modules build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis

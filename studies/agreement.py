@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from uncode.evals.report.table import TextTable
 from uncode.evals.suite.board import SIGNIFICANCE
 from uncode.evals.suite.results import Results
 from uncode.util.stats import McNemar, corrected_tests, mcnemar
@@ -82,17 +83,26 @@ class Agreement(NamedTuple):
         changes = [Change(name, *(float(run[name].mean()) for run in solved)) for name in names]
         return cls(pairs, sorted(changes, key=lambda change: -abs(change.points)))
 
-    def summary(self) -> str:
-        """How many averages are too far apart, and how many pairs have another sign, in three sentences."""
+    def claim(self) -> str:
+        """For how many pairs the runs agree, in a sentence."""
+        significant, differing = len(self.significant()), len(self.differing())
+        return (
+            f"Two training runs agree on which sampler is better in {significant - differing} of {significant} pairs "
+            "that differ significantly in at least one run."
+        )
+
+    def table(self) -> TextTable:
+        """How many averages are too far apart, and how many pairs have another sign."""
         largest = self.changes[0]
         moved = sum(abs(change.points) > MAX_CHANGE for change in self.changes)
-        return (
-            f"The averages of two trainings should lie within {MAX_CHANGE:g} points. {moved} of {len(self.changes)} do "
-            f"not (each fixed rate counts); `{largest.sampler}` changes most, from {100 * largest.first:.1f} to "
-            f"{100 * largest.second:.1f} %. "
-            f"{len(self.significant())} pairs of samplers differ significantly in at least one run, and in "
-            f"{len(self.differing())} of these the two runs do not have the same sign"
-        )
+        change = f"`{largest.sampler}`, from {100 * largest.first:.1f} to {100 * largest.second:.1f} %"
+        rows = {
+            "pairs that differ significantly in at least one run": f"{len(self.significant()):,}",
+            "of these, pairs without the same sign in both": f"{len(self.differing()):,}",
+            f"averages more than {MAX_CHANGE:g} points apart": f"{moved} of {len(self.changes)}",
+            "the largest change of an average": change,
+        }
+        return TextTable(["two training runs", ""], list(map(list, rows.items())))
 
     def significant(self, is_corrected: bool = True) -> list[Pair]:
         return [pair for pair in self.pairs if pair.is_significant(is_corrected)]

@@ -31,15 +31,15 @@ def page() -> str:
     lines = [
         "# Papers",
         "",
-        "Which published sampler is which expression, with each default quoted. This page is written by",
-        "`python -m studies.papers` from the presets in `samplers/presets/` and `samplers/legacy.py`;",
-        "a test holds it.",
+        "For readers of a paper who look for its sampler: the expression of every preset, its source, its cost, and",
+        "each default quoted. `python -m studies.papers` writes this page from the presets in `samplers/presets/` and",
+        "`samplers/legacy.py`.",
         "",
         "## Presets",
     ]
     entries = catalog().values()
     lines += [line for entry in entries if not _is_quirk(entry) for line in _section(entry)]
-    lines += ["", "## Published quirks"]
+    lines += ["", "## Bug-compatible versions"]
     lines += [line for entry in entries if _is_quirk(entry) for line in _section(entry)]
     lines += ["", "## Not here", NOT_HERE.rstrip()]
     return "\n".join(lines) + "\n"

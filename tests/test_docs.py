@@ -1,4 +1,5 @@
-"""What the docs show is what happens: every python block runs, and prints the text block below it.
+"""What the docs show is what happens: every python block runs, and prints the text block below it. So does every block
+of commands with a console block below it.
 
 `python tests/test_docs.py` writes what the blocks print today into the pages, and the picture of the README.
 A hub id in them stands for a small random checkpoint of its architecture.
@@ -13,9 +14,11 @@ import os
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import types
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from unittest.mock import patch
@@ -31,12 +34,19 @@ from tests.cli.running import run as run_uncode
 from tests.test_troubleshooting import PAGE as TROUBLES
 from tests.test_troubleshooting import rewritten as with_messages
 from uncode.frequency import FrequencyTable
+from uncode.samplers.catalog import catalog
 from uncode.samplers.options import OPTIONS
 from uncode.samplers.preset import PRESETS
+from uncode.server.run import BackgroundServer
+from uncode.server.service import Service
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
+BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?|```sh\n([^`]*)```\n\n```console\n[^`]*```\n", re.S)
+"""A block of Python with what it prints, or a block of commands with what they print."""
+FILE = re.compile(r"^cat > (\S+) <<'END'\n(.*?)^END\n", re.S | re.M)
+ADDRESS = "http://127.0.0.1:8000"
+"""On a page that shows what its commands print, this is a server with `tiny`."""
 
 
 SMALL = {
@@ -66,6 +76,41 @@ def with_small_models(text: str) -> str:
     return HUB_ID.sub(lambda found: small_model(found[0]), text)
 
 
+def printed_by(commands: str) -> str:
+    """What a block of commands prints, without its seconds. It writes files with `cat`, and runs `uncode` in this
+    process, or curl."""
+    for name, content in FILE.findall(commands):
+        Path(name).write_text(content)
+    printed = ""
+    for command in FILE.sub("", commands).replace("\\\n", " ").splitlines():
+        program, *words = shlex.split(command, comments=True) or ("",)
+        if program == "curl":
+            printed += subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True).stdout
+        elif program:
+            assert program == "uncode", command
+            shown = run_uncode(*words)
+            assert shown.returncode == 0, shown.stderr
+            printed += shown.stdout
+    return "".join(line.rstrip() + "\n" for line in re.sub(r"\b\d+\.\d s\b", "N s", printed).splitlines())
+
+
+@contextlib.contextmanager
+def place_of(page: Path) -> Iterator[Callable[[str], str]]:
+    """A page that shows what its commands print runs in a folder of its own, beside a server if it has the address of
+    one. Gives what a block says here."""
+    text = page.read_text()
+    if page == TROUBLES or not any(commands for _, _, commands in BLOCK.findall(text)):
+        yield with_small_models
+        return
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(contextlib.chdir(stack.enter_context(tempfile.TemporaryDirectory())))
+        address = ADDRESS
+        if ADDRESS in text:
+            server = BackgroundServer(Service.of(uncode.load("tiny", device="cpu")))
+            address = stack.enter_context(server).address
+        yield lambda block: with_small_models(block).replace(ADDRESS, address)
+
+
 def rewritten(page: Path) -> str:
     """The page with the output of its blocks, run in order in one namespace, in place of what it says."""
     module = types.ModuleType(f"docs_{page.stem.replace('-', '_')}")
@@ -75,17 +120,21 @@ def rewritten(page: Path) -> str:
 
     def run(match: re.Match[str]) -> str:
         nonlocal has_random_weights
+        if match.group(3):
+            if page == TROUBLES or ("curl " in match.group(3) and not shutil.which("curl")):
+                return match.group(0)  # tests/test_troubleshooting.py runs it, or nothing here can
+            return f"```sh\n{match.group(3)}```\n\n```console\n{printed_by(here(match.group(3)))}```\n"
         has_random_weights |= HUB_ID.search(match.group(1)) is not None
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            exec(compile(with_small_models(match.group(1)), str(page), "exec"), module.__dict__)
+            exec(compile(here(match.group(1)), str(page), "exec"), module.__dict__)
         if has_random_weights and match.group(2) is None:  # which print nothing worth showing
             return match.group(0)
         shown = "".join(line.rstrip() + "\n" for line in printed.getvalue().splitlines())
         assert shown or match.group(2) is None, f"a block of {page.name} should print, and does not"
         return f"```python\n{match.group(1)}```\n" + (f"\n```text\n{shown}```\n" if shown else "")
 
-    with patch.dict(PRESETS), patch.dict(OPTIONS):  # a page may add its own
+    with patch.dict(PRESETS), patch.dict(OPTIONS), place_of(page) as here:  # a page may add its own
         return BLOCK.sub(run, page.read_text())
 
 
@@ -122,17 +171,35 @@ def test_the_readme_s_decode_commands_answer(command: str) -> None:
     assert shown.returncode == 0, shown.stderr
 
 
-@pytest.mark.parametrize("command", COMMANDS)
-def test_the_readme_s_options_exist(command: str) -> None:
-    verb, *rest = shlex.split(command, comments=True)[1:]
-    known = run_uncode(verb, "--help").stdout
-    assert all(f"{word} " in known for word in rest if word.startswith("--"))
+@cache
+def help_of(*verb: str) -> str:
+    shown = run_uncode(*verb, "--help")
+    assert shown.returncode == 0, f"there is no uncode {' '.join(verb)}"
+    return shown.stdout
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != TROUBLES], ids=lambda p: p.name)
+def test_the_options_of_a_page_s_commands_exist(page: Path) -> None:
+    blocks = FILE.sub("", "\n".join(re.findall(r"```sh\n(.*?)```", page.read_text(), re.S))).replace("\\\n", " ")
+    for command in re.findall(r"^(?:[A-Z_]+=\S+ )*uncode ([a-z][^\n|#]*)", blocks, re.M):
+        verb, *rest = command.split()
+        known = help_of(verb, rest[0]) if verb == "table" else help_of(verb)
+        if verb != "lm-eval":  # which passes on lm-eval's own
+            assert all(f"{option} " in known for option in re.findall(r" (--[a-z-]+)", command)), command
+
+
+def test_the_number_of_published_samplers_is_that_of_the_presets() -> None:
+    named = (ROOT / "README.md", ROOT / "pyproject.toml", ROOT / "src" / "uncode" / "cli" / "app.py")
+    published = [name for name, entry in catalog().items() if not entry.source.startswith("this library")]
+    count = sum(not name.startswith("legacy.") for name in published)
+    assert all(f"{count} published samplers" in file.read_text() for file in named)
 
 
 def test_the_readme_s_accuracies_are_those_of_the_leaderboard() -> None:
     board = (ROOT / "docs" / "leaderboard.md").read_text()
     rows = re.findall(r"^\|[^|]*\| `(\w+)` \| ([\d.]+) / ([\d.]+) \| (\d+) \|$", README, re.M)
-    assert len(rows) == 5
+    claim = re.search(r"is significantly better than \d+ of \d+ other rows with both seeds", README)
+    assert len(rows) == 5 and claim and claim[0] in board
     for name, first, second, forwards in rows:
         row = re.search(rf"\| \d+ \| {name}(?:, [^|]*)? \| (\S+) [^|]*\| (\S+) [^|]*\| (\S+) \| (\S+) \|", board)
         assert row and (row[1], row[2]) == (first, second)
@@ -143,10 +210,10 @@ PICTURE = ROOT / "docs" / "pictures" / "order.svg"
 
 
 def picture() -> str:
-    """The picture of the README, as the last block of docs/decoding.md makes it. The page runs once in a process."""
-    if not hasattr(sys.modules.get("docs_decoding"), "svg"):
-        rewritten(ROOT / "docs" / "decoding.md")
-    return str(vars(sys.modules["docs_decoding"])["svg"])
+    """The picture of the README, as the last block of docs/animation.md makes it. The page runs once in a process."""
+    if not hasattr(sys.modules.get("docs_animation"), "svg"):
+        rewritten(ROOT / "docs" / "animation.md")
+    return str(vars(sys.modules["docs_animation"])["svg"])
 
 
 def words_of(svg: str) -> list[str]:
@@ -154,6 +221,7 @@ def words_of(svg: str) -> list[str]:
     return sorted(re.findall(r"<text[^>]*>([^<]*)</text>", svg))
 
 
+@pytest.mark.slow
 def test_the_readme_shows_the_picture_of_the_docs() -> None:
     """The same words and verdicts. The order is not compared: near ties may depend on the processor."""
     assert f"]({PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text()

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from studies.release import PLACES, UNRELEASED, cut
 
 import uncode
+from uncode import UncodeError
 
 ROOT = Path(__file__).parents[1]
 
@@ -42,7 +44,18 @@ def test_the_package_names_no_address_that_nobody_has_made(wheel: zipfile.ZipFil
     assert [line for line in about.splitlines() if line.startswith("Project-URL")] == [
         "Project-URL: Paper, https://github.com/NEUIR/Uncode"
     ]
-    assert page == (ROOT / "README.md").read_text() and "pip install uncode" not in page
+    assert "pip install uncode" not in page
+
+
+def test_the_wheel_s_readme_links_to_nothing_that_an_index_has_not(wheel: zipfile.ZipFile) -> None:
+    name = next(name for name in wheel.namelist() if name.endswith("/METADATA"))
+    page = wheel.read(name).decode().partition("\n\n")[2]
+    whole = (ROOT / "README.md").read_text()
+    assert re.findall(r"\]\(([^)]*)\)", page) == [
+        to for to in re.findall(r"\]\(([^)]*)\)", whole) if to.startswith("http")
+    ]
+    kept = set(page.splitlines()) & set(whole.splitlines())
+    assert len(kept) > 50 and "![" not in page and "## Cite" in kept and page.startswith("# uncode\n")
 
 
 def test_the_citation_and_the_readme_name_the_version() -> None:
@@ -50,6 +63,22 @@ def test_the_citation_and_the_readme_name_the_version() -> None:
     assert citation["version"] == uncode.__version__ and citation["license"] == "MIT"
     assert citation["references"][0]["title"] == "Empirical Analysis of Decoding Biases in Masked Diffusion Models"
     assert f"**Status.** {uncode.__version__.rpartition('.')[0]}," in (ROOT / "README.md").read_text()
+
+
+def test_a_release_writes_its_version_everywhere(tmp_path: Path) -> None:
+    for name in (*PLACES, "CHANGELOG.md"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    (tmp_path / "CHANGELOG.md").write_text(f"# Changelog\n\n{UNRELEASED}\n### Added\n\n* A line.\n")
+    cut("99.2.0", tmp_path, "2030-01-02")
+    log = (tmp_path / "CHANGELOG.md").read_text()
+    assert log == f"# Changelog\n\n{UNRELEASED}\n## [99.2.0] - 2030-01-02\n\n### Added\n\n* A line.\n"
+    assert (tmp_path / "src/uncode/version.py").read_text().endswith('__version__ = "99.2.0"\n')
+    assert yaml.safe_load((tmp_path / "CITATION.cff").read_text())["version"] == "99.2.0"
+    assert "**Status.** 99.2, " in (tmp_path / "README.md").read_text()
+    for version, fault in (("99.3.0", "no lines under"), ("0.0.1", "must be above"), ("1.0", "three numbers")):
+        with pytest.raises(UncodeError, match=fault):
+            cut(version, tmp_path)
 
 
 def test_the_workflow_runs_what_a_person_can_run() -> None:

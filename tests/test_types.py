@@ -22,7 +22,7 @@ uncode.presets.uncode(rte=0.5)
 def test_the_examples_of_the_docs_are_well_typed(tmp_path: Path) -> None:
     """The blocks of a page are one program, as they are when they run. One page is wrong, to see that it is read."""
     for page in PAGES:
-        blocks = [match.group(1) for match in BLOCK.finditer(page.read_text())]
+        blocks = [match.group(1) for match in BLOCK.finditer(page.read_text()) if match.group(1)]
         if blocks:
             (tmp_path / f"page_{page.stem.replace('-', '_').lower()}.py").write_text("\n".join(blocks))
     (tmp_path / "page_wrong.py").write_text(WRONG)

@@ -31,8 +31,10 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--updates", type=int, default=100)
     parser.add_argument("--prompts", type=int, default=32, help="problems of an update")
     parser.add_argument("--samples", type=int, default=16, help="samples of each problem")
-    parser.add_argument("--tested", type=int, default=512, help="held-out problems, before and after")
-    parser.add_argument("--rate", type=float, default=3e-5, help="learning rate")
+    parser.add_argument("--tested", type=int, default=512, help="held-out problems")
+    parser.add_argument("--every", type=int, default=25, help="updates between two tests on them")
+    parser.add_argument("--rate", type=float, default=1e-4, help="learning rate")
+    parser.add_argument("--warm-up", type=int, default=10, help="updates until the rate is reached")
     parser.add_argument("--clip", type=float, default=0.2, help="how far a ratio may be from 1")
     parser.add_argument("--passes", type=int, default=1, help="updates on the same samples")
     parser.add_argument("--part", type=int, default=64, help="samples of one backward pass")
@@ -75,7 +77,11 @@ def train(options: argparse.Namespace) -> list[dict[str, float]]:
     sampler = uncode.presets.confidence(steps=options.forwards)
     drawing = {"sampler": sampler, "temperature": 1.0, "length": problems.family.length, "max_rows": 512}
     denoiser.network.requires_grad_(True)
-    optimizer = torch.optim.AdamW(denoiser.network.parameters(), lr=options.rate, weight_decay=0.0)
+    # Gradients are noisy, and Adam's first steps follow the noise: so the rate starts low.
+    optimizer = torch.optim.AdamW(
+        denoiser.network.parameters(), lr=options.rate, betas=(0.9, 0.99), eps=1e-5, weight_decay=0.0
+    )
+    warm_up = torch.optim.lr_scheduler.LinearLR(optimizer, 1 / options.warm_up, total_iters=options.warm_up)
     random, history, began = Random(options.seed), [], time.monotonic()
 
     def held_out() -> float:
@@ -104,8 +110,9 @@ def train(options: argparse.Namespace) -> list[dict[str, float]]:
                 (-objective(logp, rollout[part], advantage[part], options.clip) / tokens).backward()
             torch.nn.utils.clip_grad_norm_(denoiser.network.parameters(), 1.0)
             optimizer.step()
-        report(update, reward=float(rewards.mean()))
-    report(options.updates, held_out=held_out())
+        warm_up.step()
+        tested = {"held_out": held_out()} if update % options.every == 0 or update == options.updates else {}
+        report(update, reward=float(rewards.mean()), **tested)
     return history
 
 
@@ -114,9 +121,12 @@ def draw(history: list[dict[str, float]], path: Path, options: argparse.Namespac
 
     figure = Figure(figsize=(6.4, 3.2), layout="constrained")
     axes = figure.add_subplot()
-    for name, style in (("reward", ".-"), ("held_out", "s--")):
-        points = [(row["update"], row[name]) for row in history if name in row]
-        axes.plot(*zip(*points, strict=True), style, label={"held_out": "held-out problems"}.get(name, name))
+    rewards = [row["reward"] for row in history if "reward" in row]
+    means = [sum(rewards[max(0, at - 20) : at]) / min(at, 20) for at in range(1, len(rewards) + 1)]
+    axes.plot(range(1, len(rewards) + 1), rewards, ".", color="tab:blue", alpha=0.3, label="reward of an update")
+    axes.plot(range(1, len(rewards) + 1), means, color="tab:blue", label="mean of 20 updates")
+    held_out = [(row["update"], row["held_out"]) for row in history if "held_out" in row]
+    axes.plot(*zip(*held_out, strict=True), "s--", color="tab:orange", label="held-out problems")
     axes.set(xlabel="update", ylabel="share right", ylim=(0, 1))
     axes.set_title(f"GRPO on tiny: {options.family} in {options.forwards} forwards", fontsize=10)
     axes.legend(frameon=False)

@@ -67,6 +67,10 @@ CLAIMS = (
 )
 
 
+HOLDS = "holds"
+"""The verdict on a claim whose measure is above 0 in every run."""
+
+
 def sign_of(interval: Interval) -> int:
     """1 if the whole interval is above 0, -1 if it is below, else 0."""
     return 1 if interval.low > 0 else -1 if interval.high < 0 else 0
@@ -77,7 +81,7 @@ def verdict(found: Mapping[int, Interval]) -> str:
     signs = {seed: sign_of(interval) for seed, interval in found.items()}
     holding, contrary = ([seed for seed, sign in signs.items() if sign == wanted] for wanted in (1, -1))
     if len(holding) == len(signs):
-        return "holds"
+        return HOLDS
     if len(contrary) == len(signs):
         return "does not hold: the opposite does"
     if not any(signs.values()):

@@ -44,8 +44,8 @@ def details(runs: Sequence[Training]) -> str:
         "Make it again": _commands(runs),
     }
     head = (
-        f"# {runs[0].name}: details\n\nThe [card](README.md) is the page to read first. Both pages are written by "
-        f"`{COMMAND}` from stored results. No number is written by hand."
+        f"# {runs[0].name}: details\n\nFor readers of the [card](README.md) who want every cell, the training and "
+        f"the settings behind it. `{COMMAND}` writes both pages from stored results. No number is written by hand."
     )
     return "\n\n".join([head, *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]) + "\n"
 
@@ -73,11 +73,16 @@ def _run(record: dict[str, Any]) -> str:
     places = {round(n * (len(curve) - 1) / (CURVE_POINTS - 1)) for n in range(CURVE_POINTS)}
     shown = [curve[place] for place in sorted(places)]
     table = TextTable(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
-    return (
-        f"Seed {record['seed']}, config `{record['config']}`: {record['steps']:,} steps, "
-        f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
-        f"{record['torch']}).\n\n{table.markdown()}"
-    )
+    found = [
+        f"`{record['config']}`",
+        f"{record['steps']:,}",
+        f"{record['tokens'] / 1e6:,.0f}",
+        f"{record['seconds']:.0f}",
+        record["device"],
+        record["torch"],
+    ]
+    about = TextTable(["config", "steps", "M tokens", "seconds", "device", "torch"], [found])
+    return f"### Training, seed {record['seed']}\n\n{about.markdown()}\n\n{table.markdown()}"
 
 
 def _settings() -> str:
@@ -124,9 +129,9 @@ def _fixed_rates(results: Results) -> str:
         return ""
     better = sum(mean > ours.mean() for mean in fixed.values())
     return (
-        f"Of {len(fixed)} fixed rates for all families, {better} have a better average than the rates that were "
-        f"chosen without labels. The best fixed rate, {report.best_fixed(results):g}, was found with the labels of "
-        "the test problems, which are not available in practice."
+        f"{better} of {len(fixed)} fixed rates have a better average than the rates that were chosen without labels. "
+        f"The best, {report.best_fixed(results):g}, was found with the labels of the test problems, which are not "
+        "available in practice."
     )
 
 
@@ -146,8 +151,8 @@ def _direct_answers(runs: Sequence[Training]) -> str:
     helps = sum(sign_of(gap) > 0 for gap in gaps)
     return (
         "In these families some training answers have no reasoning: one in ten, and two in ten for choice. To force "
-        f"such an answer, we give the model its first words. Reasons help in {helps} of {len(gaps)} lines: the paired "
-        "95 % interval of the difference is above 0.\n\n" + table.markdown()
+        f"such an answer, we give the model its first words.\n\n{table.markdown()}\n\n"
+        f"Reasons help in {helps} of {len(gaps)} lines: the paired 95 % interval of the difference is above 0."
     )
 
 
@@ -162,16 +167,23 @@ def _two_seeds(runs: Sequence[Training]) -> str:
     listed = [pair for pairs in cells.values() for pair in pairs]
     inside = sum(one.low <= two.estimate <= one.high for one, two in listed)
     apart = {report.short(family): len(pairs) - _overlapping(pairs) for family, pairs in cells.items()}
-    without = ", ".join(f"{name} {count}" for name, count in apart.items() if count) or "none"
+    counts = TextTable(
+        ["cells of both runs", ""],
+        [
+            ["all", str(len(listed))],
+            ["of the second run, inside the interval of the first", str(inside)],
+            ["whose intervals overlap", str(_overlapping(listed))],
+            *([f"without overlap: {name}", str(count)] for name, count in apart.items() if count),
+        ],
+    )
     changes = TextTable(
         ["sampler", *(f"average, seed {run.seed}" for run in runs), "change in points"],
         [[one.sampler, f"{100 * one.first:.1f}", f"{100 * one.second:.1f}", f"{one.points:+.1f}"]
          for one in agreement.changes],
     )  # fmt: skip
     return (
-        f"Of {len(listed)} cells, {inside} of the second run lie inside the interval of the first, and the "
-        f"intervals of {_overlapping(listed)} overlap. Cells without overlap: {without}. The intervals cover the "
-        f"choice of problems only; two training runs differ by more.\n\n{changes.markdown()}\n\n"
+        "Two training runs differ by more than their intervals say, which cover the choice of the problems only."
+        f"\n\n{counts.markdown()}\n\n{changes.markdown()}\n\n"
         f"{_signs(agreement)}\n\n{_differing(agreement, runs)}"
     )
 
@@ -181,15 +193,22 @@ def _overlapping(pairs: Sequence[tuple[Interval, Interval]]) -> int:
 
 
 def _signs(agreement: Agreement) -> str:
-    counts = [(len(agreement.significant(holm)), len(agreement.differing(holm))) for holm in (True, False)]
-    contradictions = sum(pair.is_contradiction() for pair in agreement.pairs)
+    corrected, plain = ([len(agreement.significant(holm)), len(agreement.differing(holm))] for holm in (True, False))
+    rows = [
+        ["pairs of samplers", str(len(agreement.pairs))],
+        ["significant in at least one run", str(corrected[0])],
+        ["of these, without the same sign in both", str(corrected[1])],
+        [
+            "significant in both runs, with opposite signs",
+            str(sum(pair.is_contradiction() for pair in agreement.pairs)),
+        ],
+        ["without the correction: significant in at least one run", str(plain[0])],
+        ["of these, without the same sign in both", str(plain[1])],
+    ]
     return (
-        f"There are {len(agreement.pairs)} pairs of samplers, where every fixed rate counts as a separate sampler. "
-        "Each pair is tested on all problems (exact McNemar test). After Holm's correction over the pairs of a run, "
-        f"{counts[0][0]} pairs differ significantly in at least one run (p < 0.05). In {counts[0][1]} of these the "
-        f"two runs do not have the same sign{_named(agreement.differing())}; in {contradictions or 'none'} both runs "
-        f"are significant with opposite signs. Without the correction, {counts[1][0]} pairs are significant, and the "
-        f"signs of {counts[1][1]} differ."
+        f"{agreement.claim()}\n\n{TextTable(['exact McNemar test on all problems', ''], rows).markdown()}\n\n"
+        "Every fixed rate counts as a sampler. A pair is significant at p < 0.05 after Holm's correction over the "
+        f"pairs of a run, unless the line says otherwise.{_named(agreement.differing())}"
     )
 
 
@@ -197,7 +216,7 @@ def _named(pairs: Sequence[Pair]) -> str:
     if not pairs:
         return ""
     names = ", ".join(f"{pair.a} / {pair.b}" for pair in pairs[:MAX_NAMED_PAIRS])
-    return f" ({names}{', ...' if len(pairs) > MAX_NAMED_PAIRS else ''})"
+    return f" Pairs without the same sign: {names}{', ...' if len(pairs) > MAX_NAMED_PAIRS else ''}."
 
 
 def _differing(agreement: Agreement, runs: Sequence[Training]) -> str:
@@ -213,10 +232,10 @@ def _differing(agreement: Agreement, runs: Sequence[Training]) -> str:
     ]  # fmt: skip
     titles = ["pair", *(f"seed {run.seed}: only the first, only the second, p" for run in runs), "after Holm"]
     return (
-        f"These {len(pairs)} of {len(agreement.pairs)} pairs differ significantly in either run (exact McNemar test, "
-        "p < 0.05 without a correction) and do not have the same sign in both. The numbers are the problems that only "
-        "the first sampler of the pair solves, and that only the second solves. The last column says whether one of "
-        f"the two p-values is below 0.05 after Holm's correction.\n\n{TextTable(titles, rows).markdown()}"
+        "Pairs that differ significantly in either run without a correction, and do not have the same sign in both:"
+        f"\n\n{TextTable(titles, rows).markdown()}\n\n"
+        "The numbers are the problems that only the first sampler of the pair solves, and that only the second solves. "
+        "The last column says whether one of the two p-values is below 0.05 after Holm's correction."
     )
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from statistics import mean, median
+from typing import NamedTuple
 
+from uncode.evals.report.table import TextTable
 from uncode.evals.suite import report
 from uncode.evals.suite.board import SIGNIFICANCE
 from uncode.evals.suite.names import RATES, UNCODE, with_rate
@@ -25,60 +27,59 @@ Runs = Mapping[int, Results]
 """The results of each seed."""
 
 
-def findings(runs: Runs) -> list[str]:
-    """Three findings: on reasoning, on planning, on average. Two numbers are of two seeds, in their order."""
-    return [_on_reasoning(runs), _on_planning(runs), _on_average(runs)]
+class Finding(NamedTuple):
+    """A claim in one sentence, and its figures."""
+
+    text: str
+    figures: TextTable
+
+    def markdown(self) -> str:
+        return f"**{self.text}**\n\n{self.figures.markdown()}"
 
 
-def _on_reasoning(runs: Runs) -> str:
+def findings(runs: Runs) -> list[Finding]:
+    """Four claims with their figures, a column for each seed: on reasoning, on planning, on average, the best row."""
+    return [_on_reasoning(runs), _on_planning(runs), _on_average(runs), _best(runs)]
+
+
+def _on_reasoning(runs: Runs) -> Finding:
     found = _differences(runs, "confidence", "left_to_right", REASONING)
-    hasty = {name: [_hasty(results, name) for results in runs.values()] for name in ("confidence", "left_to_right")}
-    begins = "begins" if min(hasty["confidence"]) > 50 else "does not begin"
-    ours, ordered = (_joined([f"{share:.0f}" for share in shares]) for shares in hasty.values())
-    return (
-        f"**On reasoning, {_who('confidence', 'left_to_right', found)}.** Confidence solves "
-        f"{_accuracies(runs, 'confidence', REASONING)} % of the problems, left to right "
-        f"{_accuracies(runs, 'left_to_right', REASONING)} % (difference {_points(found)} points). Confidence {begins} "
-        f"at the end of the span: on {ours} % of the problems it writes an EOS token in the first quarter of its "
-        f"forwards, left to right on {ordered} %."
+    names = ("confidence", "left_to_right")
+    begins = {name: [f"{_hasty(results, name):.0f}" for results in runs.values()] for name in names}
+    return _finding(
+        f"On reasoning, {_who('confidence', 'left_to_right', found)}",
+        runs,
+        {name: _accuracies(runs, name, REASONING) for name in names}
+        | {"confidence minus left_to_right": list(map(report.points, found.values()))}
+        | {f"{name}: EOS in the first quarter of the forwards": shares for name, shares in begins.items()},
     )
 
 
-def _on_planning(runs: Runs) -> str:
+def _on_planning(runs: Runs) -> Finding:
     found = _differences(runs, "confidence", "semi_ar", PLANNING)
-    return (
-        f"**On planning, {_who('confidence', 'semi_ar', found)}.** Confidence solves "
-        f"{_accuracies(runs, 'confidence', PLANNING)} % of the problems, semi-AR "
-        f"{_accuracies(runs, 'semi_ar', PLANNING)} % (difference {_points(found)} points), left to right "
-        f"{_accuracies(runs, 'left_to_right', PLANNING)} %."
+    names = ("confidence", "semi_ar", "left_to_right")
+    return _finding(
+        f"On planning, {_who('confidence', 'semi_ar', found)}",
+        runs,
+        {name: _accuracies(runs, name, PLANNING) for name in names}
+        | {"confidence minus semi_ar": list(map(report.points, found.values()))},
     )
 
 
-def _on_average(runs: Runs) -> str:
+def _on_average(runs: Runs) -> Finding:
     others = ("confidence", "semi_ar")
-    found = [_differences(runs, UNCODE, other) for other in others]
-    who = [_who(UNCODE, other, one) for other, one in zip(others, found, strict=True)]
-    return (
-        f"**On average, {_both(*who)}.** Uncode solves {_accuracies(runs, UNCODE)} % of the problems, confidence "
-        f"{_accuracies(runs, 'confidence')} % (difference {_points(found[0])} points) and semi-AR "
-        f"{_accuracies(runs, 'semi_ar')} % ({_points(found[1])})."
-        f"{_best_rate(runs)}{_best(runs)}"
-    )
+    found = {other: _differences(runs, UNCODE, other) for other in others}
+    who = [_who(UNCODE, other, one) for other, one in found.items()]
+    rows = {name: _accuracies(runs, name) for name in (UNCODE, *others)}
+    rows |= {f"{UNCODE} minus {other}": list(map(report.points, one.values())) for other, one in found.items()}
+    first = next(iter(runs.values()))
+    if first.entropies:
+        rate = report.best_fixed(first)
+        rows[f"{with_rate(rate)}, the best fixed rate, in hindsight"] = _accuracies(runs, with_rate(rate))
+    return _finding(f"On average, {_both(*who)}", runs, rows)
 
 
-def _best_rate(runs: Runs) -> str:
-    """How many problems Uncode solves with the one rate that is best with the first seed."""
-    seed, first = next(iter(runs.items()))
-    if not first.entropies:
-        return ""
-    rate = report.best_fixed(first)
-    return (
-        f" With the rate {rate:g} for all families, the best in hindsight with seed {seed}, Uncode solves "
-        f"{_accuracies(runs, with_rate(rate))} %."
-    )
-
-
-def _best(runs: Runs) -> str:
+def _best(runs: Runs) -> Finding:
     """The preset with the best average, and how many others are significantly worse with every seed."""
     averages = {
         name: [found.estimate for found in of if found]
@@ -87,13 +88,18 @@ def _best(runs: Runs) -> str:
     }
     best = max(averages, key=lambda name: mean(averages[name]))
     worse = set.intersection(*(_worse(results, best) for results in runs.values())) & set(averages)
-    forwards = _joined([f"{results.forwards(best):.0f}" for results in runs.values()])
-    return (
-        f" Fixed rates aside, `{best}` has {best_average(averages)} of these presets: {_accuracies(runs, best)} "
-        f"% in {forwards} forwards, and {len(worse)} of the {len(averages) - 1} others are significantly "
-        "worse (exact McNemar test with Holm's correction over them, with both seeds; "
-        "the leaderboard corrects over more rows)."
+    forwards = [f"{results.forwards(best):.0f}" for results in runs.values()]
+    return _finding(
+        f"`{best}` has {best_average(averages)} of these presets, significantly better than {len(worse)} of "
+        f"{len(averages) - 1} others",
+        runs,
+        {best: _accuracies(runs, best), f"{best}: forwards": forwards},
     )
+
+
+def _finding(text: str, runs: Runs, rows: Mapping[str, Sequence[str]]) -> Finding:
+    titles = ["% of the problems, or points", *(f"seed {seed}" for seed in runs)]
+    return Finding(f"{text}.", TextTable(titles, [[name, *row] for name, row in rows.items()]))
 
 
 def _differences(runs: Runs, a: str, b: str, families: Sequence[str] | None = None) -> dict[int, Interval]:
@@ -102,14 +108,10 @@ def _differences(runs: Runs, a: str, b: str, families: Sequence[str] | None = No
     return {seed: difference for seed, difference in found.items() if difference is not None}
 
 
-def _accuracies(runs: Runs, sampler: str, families: Sequence[str] | None = None) -> str:
+def _accuracies(runs: Runs, sampler: str, families: Sequence[str] | None = None) -> list[str]:
     """The accuracy in the run of each seed, in per cent."""
     found = [results.average(sampler, families) for results in runs.values()]
-    return " and ".join(report.percent(one) for one in found if one is not None)
-
-
-def _points(found: Mapping[int, Interval]) -> str:
-    return " and ".join(map(report.points, found.values()))
+    return [report.percent(one) for one in found if one is not None]
 
 
 def _who(a: str, b: str, found: Mapping[int, Interval]) -> str:

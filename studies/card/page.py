@@ -13,7 +13,7 @@ from uncode.evals.suite.scatter import Point, Scatter, draw_scatter
 
 from ..agreement import Agreement
 from ..trainings import ROOT, WEIGHTS, Training
-from .claims import CLAIMS, GROUPS, verdict
+from .claims import CLAIMS, GROUPS, HOLDS, verdict
 from .findings import EASY_ACCURACY, easy_families, findings
 
 FIGURE_FILE = "accuracy.svg"
@@ -37,13 +37,16 @@ def card(runs: Sequence[Training]) -> str:
 
 def _head(run: Training) -> str:
     size = (run.folder / WEIGHTS).stat().st_size / 1e6
-    groups = "; ".join(f"{group} ({_benchmarks(of)})" for group, of in GROUPS.items())
+    groups = [[group, _benchmarks(of)] for group, of in GROUPS.items()]
     return (
         f"# {run.name}\n\n"
-        f"A masked diffusion language model of LLaDA's architecture with {run.record['parameters'] / 1e6:.2f} M "
+        "For readers who decode with this model, or cite its figures: what it is, what it shows about decoding "
+        "orders, and what it cannot show.\n\n"
+        f"It is a masked diffusion language model of LLaDA's architecture with {run.record['parameters'] / 1e6:.2f} M "
         f"parameters ({size:.1f} MB in bfloat16). It solves small problems of seven families, so that anyone can "
         "measure on a laptop what the decoding order does; it knows nothing else. Each family is a small version of "
-        f"one of the Uncode paper's benchmarks: {groups}.\n\n"
+        "one of the Uncode paper's benchmarks:\n\n"
+        f"{TextTable(['group', 'families'], groups, labels=2).markdown()}\n\n"
         f"`{COMMAND}` writes this page from stored results. "
         f"[{DETAILS_FILE}]({DETAILS_FILE}) has every cell with its interval, the training, the settings, the rates, "
         "the biases, and what direct answers are worth. The project's docs/leaderboard.md has the presets that have no "
@@ -56,23 +59,29 @@ def _benchmarks(families: Sequence[str]) -> str:
 
 
 def _findings(runs: Mapping[int, Results]) -> str:
-    lines = [f"{number}. {text}" for number, text in enumerate(findings(runs), 1)]
-    return (
-        f"Two numbers are those of two training runs, with seeds {' and '.join(map(str, runs))}. "
-        "Brackets are 95 % intervals.\n\n" + "\n".join(lines)
+    return "\n\n".join(one.markdown() for one in findings(runs)) + (
+        "\n\n"
+        "* Brackets are 95 % intervals of the paired difference.\n"
+        "* *Significantly better*: the exact McNemar test gives p < 0.05 with both seeds, after Holm's correction over "
+        "the presets of this page, fixed rates aside. The leaderboard corrects over more rows.\n"
+        f"* `{UNCODE}` has one rate for each family, chosen without labels."
     )
 
 
 def _main_table(runs: Mapping[int, Results]) -> str:
     (seed, results), (second, _) = runs.items()
     widest = max(_half_width(cell) for of in results.cells.values() for cell in of.values())
+    notes = [
+        f"**The problems** are {results.about['problems']:,} held-out ones of each family.",
+        f"**Intervals** are Wilson's, 95 %. A cell's is at most ±{100 * widest:.1f} points, and narrower near 100 %.",
+        f"**Seeds**: the families' columns and `forwards`, the mean per answer, are of seed {seed}. The last average "
+        f"is of a second training run, with seed {second}.",
+        *_notes(results),
+    ]
+    listed = "\n".join(f"* {note}" for note in notes)
     return (
-        f"Accuracy in per cent on {results.about['problems']:,} held-out problems of each family. The 95 % interval of "
-        f"a cell is at most ±{100 * widest:.1f} points, and narrower near 100 %; that of the average stands beside it "
-        f"(Wilson). The last average is that of a second training run, with seed {second}. `forwards` is the mean "
-        f"number of forwards per answer, with seed {seed}.\n\n"
-        f"{_overview(runs).markdown()}\n\n"
-        f"`uncode samplers` describes the presets. {_notes(results)}\n\n"
+        f"Accuracy in per cent, and forwards per answer (`uncode samplers` describes the presets):\n\n"
+        f"{_overview(runs).markdown()}\n\n{listed}\n\n"
         f"![Average accuracy against forwards, for the main presets]({FIGURE_FILE})"
     )
 
@@ -125,7 +134,7 @@ def draw_accuracy(runs: Mapping[int, Results], kind: str = "svg") -> bytes:
     return draw_scatter(Scatter(points, labels, [name for name in points if name.startswith(UNCODE)], [UNCODE]), kind)
 
 
-def _notes(results: Results) -> str:
+def _notes(results: Results) -> list[str]:
     """What the names of the rows mean, for the rows that are there."""
     names = main_samplers(results)
     notes = {
@@ -135,9 +144,7 @@ def _notes(results: Results) -> str:
         UNSEEN: f"`{UNSEEN}` weights EOS as the released code does; the other Uncode rows leave it unweighted.",
     }
     texts = [text for name, text in notes.items() if name in names]
-    if results.entropies:
-        texts.append("The best fixed rate was found with the labels of these problems.")
-    return " ".join(texts)
+    return [*texts, *(["The best fixed rate was found with the labels of these problems."] * bool(results.entropies))]
 
 
 def _claims(runs: Mapping[int, Results]) -> str:
@@ -146,16 +153,23 @@ def _claims(runs: Mapping[int, Results]) -> str:
         found = {seed: interval for seed, results in runs.items() if (interval := claim.find(results)) is not None}
         rows.append([claim.text, claim.measure, *map(report.points, found.values()), verdict(found)])
     titles = ["claim", "measure", *(f"seed {seed}" for seed in runs), "on this model"]
+    holding = sum(row[-1] == HOLDS for row in rows)
     return (
+        f"{holding} of these {len(rows)} claims hold on this model with both seeds.\n\n"
+        f"{TextTable(titles, rows, labels=2).markdown()}\n\n"
         "A claim holds if the 95 % interval of its measure is above 0: Newcombe's for differences of accuracies, which "
         "are paired by problem, and the bootstrap's for the other measures. There is no correction for the number of "
         "claims. The paper's boundary bias is at both ends of the span; the second and the third row take each end "
-        "alone.\n\n" + TextTable(titles, rows, labels=2).markdown()
+        "alone."
     )
 
 
 def _agreement(runs: Mapping[int, Results]) -> str:
-    return f"{Agreement.of(*runs.values()).summary()} ([details]({DETAILS_FILE}))."
+    agreement = Agreement.of(*runs.values())
+    return (
+        f"{agreement.claim()}\n\n{agreement.table().markdown()}\n\n"
+        f"Each fixed rate counts. The [details]({DETAILS_FILE}) have every pair."
+    )
 
 
 def _limits(runs: Sequence[Training]) -> str:

@@ -1,10 +1,11 @@
-"""What the leaderboard shows, in sentences. The tests decide the wording, for our own samplers as for all others."""
+"""What the leaderboard says: claims in sentences, and wins, ties and losses as tables. The tests decide both."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import mean
 
+from uncode.evals.report.table import NONE, TextTable
 from uncode.evals.suite import report
 from uncode.evals.suite.board import SIGNIFICANCE, Board
 from uncode.evals.suite.every_preset import entries_by_label
@@ -12,37 +13,24 @@ from uncode.evals.suite.names import UNCODE
 from uncode.samplers.catalog import catalog
 from uncode.util.stats import McNemar, corrected_tests
 
-from ..agreement import Agreement, best_average
+from ..agreement import best_average
 
-MAX_NAMED = 8
 MOST_LUCKY = 3
 """Rows that are named for being right without sound reasoning."""
+IN_WORDS = {1: "loss", 0: "tie", -1: "win"}
+"""How a row stands to another one, by the sign of the other one."""
 
 
-def findings(board: Board) -> list[str]:
-    """The best row, the Pareto front, and where others are better than Uncode and this library's own samplers."""
-    own = [own_finding(board, name) for name in own_rows(board)]
-    return [
-        _best(board),
-        _front(board),
-        *own,
-        *_lucky(board),
-        f"**Two seeds.** {Agreement.of(*board.runs.values()).summary()}.",
-    ]
-
-
-def _lucky(board: Board) -> list[str]:
-    """How often the references are right without sound reasoning, and where it is most frequent; nothing if it was not
-    measured with every seed."""
-    marks = {name: [run.lucky(name) for run in board.runs.values()] for name in board.ranked}
-    shares = {name: [float(one.mean()) for one in of if one is not None] for name, of in marks.items()}
-    measured = {name: of for name, of in shares.items() if len(of) == len(board.runs)}
-    texts = {name: f"`{name}` {' and '.join(f'{100 * one:.1f}' for one in of)} %" for name, of in measured.items()}
-    known = [texts[name] for name in board.references if name in texts]
-    most = sorted(measured, key=lambda name: -mean(measured[name]))[:MOST_LUCKY]
-    families = " and ".join(map(report.short, board.first.families_with_reasoning))
-    found = f"**Right, but not sound**: {', '.join(known)} of the answers to {families}. It is most frequent with "
-    return [f"{found}{', '.join(texts[name] for name in most)}."] if known else []
+def headline(board: Board) -> str:
+    """The best row, and the rows on the Pareto front."""
+    found = list(signs(board, board.best).values())
+    averages = {name: [one.average.estimate for one in board.standings[name].values()] for name in board.ranked}
+    whole = [name for name in board.ranked if all(name in front for front in board.fronts.values())]
+    front = f"{_listed(whole) or 'No row'} {'are' if len(whole) > 1 else 'is'} on the Pareto front with both seeds."
+    return (
+        f"**`{board.best}` has {best_average(averages)}.** It is significantly better than {found.count(-1)} of "
+        f"{len(found)} other rows with both seeds. {front}"
+    )
 
 
 def own_rows(board: Board) -> list[str]:
@@ -76,84 +64,66 @@ def dominating(board: Board, name: str) -> list[str]:
     return [n for n in board.ranked if all(known[n][seed].dominates(known[name][seed]) for seed in board.runs)]
 
 
-def _best(board: Board) -> str:
-    found = signs(board, board.best)
-    level, below = [name for name, sign in found.items() if sign == 0], list(found.values()).count(-1)
-    others = f"No significant difference from {_listed(level)}. " if level else ""
-    averages = {name: [one.average.estimate for one in board.standings[name].values()] for name in board.ranked}
-    return (
-        f"**`{board.best}` has {best_average(averages)}** of the ranked rows: "
-        f"{_averages(board, board.best)}. {others}"
-        f"It is significantly better than {below} of {len(found)} other rows with both seeds."
-    )
+def unbeaten(board: Board, rows: Sequence[str]) -> str:
+    """Which of these rows lose against no other row, as a sentence."""
+    found = [name for name in rows if 1 not in signs(board, name).values()]
+    return f"No row is significantly better than {_listed(found, 'or')}." if found else "Each of these rows has losses."
 
 
-def _front(board: Board) -> str:
-    whole = [name for name in board.ranked if all(name in front for front in board.fronts.values())]
-    some = [name for name in board.ranked if name not in whole and any(name in f for f in board.fronts.values())]
-    forwards = {name: mean(one.forwards for one in board.standings[name].values()) for name in whole}
-    by_forwards = sorted(whole, key=lambda name: forwards[name])
-    front = ", ".join(f"`{name}` ({forwards[name]:.1f} forwards)" for name in by_forwards) or "no row"
-    only = f" With one seed only: {_listed(some)}." if some else ""
-    return f"**On the Pareto front with both seeds**, from the fewest forwards to the most: {front}.{only}"
+def wins(board: Board, rows: Sequence[str]) -> TextTable:
+    """How many other rows each of these is significantly better than, not significantly different from, or worse."""
+    lines = []
+    for name in rows:
+        found = list(signs(board, name).values())
+        lines.append([name, *(str(found.count(sign)) for sign in (-1, 0, 1)), str(len(dominating(board, name)))])
+    return TextTable(["row", "wins", "ties", "losses", "dominated by"], lines)
 
 
-def own_finding(board: Board, name: str) -> str:
-    """Which other rows are significantly better, not significantly different, or worse than this one."""
-    found = signs(board, name)
-    better, level, worse = ([other for other, sign in found.items() if sign == wanted] for wanted in (1, 0, -1))
-    above = dominating(board, name)
-    texts = [
-        f"{_listed(better) or 'no row'} {'are' if len(better) > 1 else 'is'} significantly better",
-        f"rows at least as accurate in no more forwards: {_listed(above)}" if above else "",
-        f"no significant difference from {_listed(level)}" if level else "",
-        f"{len(worse)} of {len(found)} rows are significantly worse",
-        _behind_on_families(board, name),
+def opponents(board: Board, rows: Sequence[str]) -> TextTable:
+    """How each of these rows (a column) stands to every ranked row (a line)."""
+    found = {name: signs(board, name) for name in rows}
+    lines = [
+        [other, *(IN_WORDS[of[other]] if other in of else NONE for of in found.values())] for other in board.ranked
     ]
-    return f"**`{name}`** ({_averages(board, name)}): {'; '.join(text for text in texts if text)}."
+    return TextTable(["against", *rows], lines, labels=1 + len(rows))
 
 
-def _behind_on_families(board: Board, name: str) -> str:
-    """The families on which another row is significantly better with every seed, or with one, and the best of them."""
-    whole, some = list[str](), list[str]()
-    for family in board.first.cells:
-        better = {seed: _better(board, name, family, seed) for seed in board.runs}
-        rows = [other for other in next(iter(better.values())) if all(other in of for of in better.values())]
-        if rows:
-            whole.append(f"{report.short(family)} ({_first_of(rows)})")
-        else:
-            some += [f"{report.short(family)} ({_first_of(of)}, seed {seed})" for seed, of in better.items() if of]
-    only = f"; with one seed only: {', '.join(some)}" if some else ""
-    if not whole:
-        return f"no row is significantly better on one family{only}"
-    return f"rows significantly better on one family: {', '.join(whole)}{only}"
+def family_losses(board: Board, rows: Sequence[str]) -> TextTable:
+    """How many rows are significantly better than each of these on a family: with both seeds, or else with one."""
+    lines = [[name, *(_losses(board, name, family) for family in board.first.cells)] for name in rows]
+    return TextTable(["row", *map(report.short, board.first.cells)], lines)
 
 
-def _better(board: Board, name: str, family: str, seed: int) -> list[str]:
-    """The rows that are significantly better on a family in the run of a seed, with Holm's correction over the rows.
+def _losses(board: Board, name: str, family: str) -> str:
+    better = {seed: _better(board, name, family, seed) for seed in board.runs}
+    both = set.intersection(*better.values())
+    once = [f"{len(of)} with seed {seed}" for seed, of in better.items() if of]
+    return str(len(both)) if both or not once else ", ".join(once)
 
-    The best on the family, of both seeds, comes first; equals in the order of the standings.
-    """
+
+def _better(board: Board, name: str, family: str, seed: int) -> set[str]:
+    """The rows that are significantly better on a family in the run of a seed, with Holm's correction over the rows."""
     marks = {other: cell.solved for other in board.ranked if (cell := board.runs[seed].cell(family, other))}
     tests = corrected_tests({other: (marks[other], marks[name]) for other in board.ranked if other != name})
-    return sorted((n for n, test in tests.items() if _sign(test) > 0), key=lambda n: -_mean_on_family(board, n, family))
+    return {other for other, test in tests.items() if _sign(test) > 0}
 
 
-def _first_of(rows: Sequence[str]) -> str:
-    return f"`{rows[0]}`{f' and {len(rows) - 1} more' if len(rows) > 1 else ''}"
+def lucky(board: Board) -> tuple[str, TextTable] | None:
+    """How often the references are right without sound reasoning, and where it is most frequent.
+
+    None if it was not measured with every seed.
+    """
+    marks = {name: [run.lucky(name) for run in board.runs.values()] for name in board.ranked}
+    shares = {name: [float(one.mean()) for one in of if one is not None] for name, of in marks.items()}
+    measured = {name: of for name, of in shares.items() if len(of) == len(board.runs)}
+    known = [name for name in board.references if name in measured]
+    most = sorted(measured, key=lambda name: -mean(measured[name]))[:MOST_LUCKY]
+    lines = [[n, *(f"{100 * one:.1f}" for one in measured[n])] for n in dict.fromkeys([*known, *most])]
+    families = " and ".join(map(report.short, board.first.families_with_reasoning))
+    table = TextTable([f"right, not sound, % of {families}", *(f"seed {seed}" for seed in board.runs)], lines)
+    return (f"Right answers without sound reasoning are most frequent with {_listed(most)}.", table) if known else None
 
 
-def _mean_on_family(board: Board, name: str, family: str) -> float:
-    return mean(cell.accuracy.estimate for run in board.runs.values() if (cell := run.cell(family, name)))
-
-
-def _averages(board: Board, name: str) -> str:
-    found = board.standings[name].values()
-    accuracies = " and ".join(report.percent(one.average) for one in found)
-    return f"{accuracies} % in {' and '.join(f'{one.forwards:.1f}' for one in found)} forwards"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """The names, the best first; of many the first ones and how many more."""
-    shown = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
-    return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
+def _listed(names: Sequence[str], joined_by: str = "and") -> str:
+    shown = [f"`{name}`" for name in names]
+    return f" {joined_by} ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)

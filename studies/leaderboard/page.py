@@ -9,15 +9,17 @@ from uncode.evals.report.table import TextTable
 from uncode.evals.suite import report
 from uncode.evals.suite.board import Board
 from uncode.evals.suite.every_preset import entries_by_label
+from uncode.evals.suite.names import UNCODE
 from uncode.samplers.catalog import catalog
 
+from ..agreement import Agreement
 from ..trainings import Training
-from .findings import findings, own_finding
+from .findings import family_losses, headline, lucky, opponents, own_rows, unbeaten, wins
 
 PAGE_FILE, FIGURE_FILE = "leaderboard.md", "leaderboard.svg"
 _OWN_RULE = (
-    "`uncode_fast_dllm` is the paper's own rule. Its score is no probability: informativeness multiplies it by up to "
-    "ten. So at low rates improbable tokens pass its threshold, and programs fail. `certain_first_fast` admits by "
+    "`uncode_fast_dllm` is the paper's own rule. Its score is not a probability: informativeness multiplies it by up "
+    "to ten. So at low rates improbable tokens pass its threshold, and programs fail. `certain_first_fast` admits by "
     "probability and ranks by the score."
 )
 NOTES = {
@@ -33,6 +35,11 @@ NOTES = {
 OWN_DEFAULTS = ("certain_first", "certain_first_fast")
 """The rows that others are compared with on new problems."""
 COMMAND = "python -m studies.leaderboard"
+_SIGNIFICANT = (
+    "* **Significantly better**: the exact McNemar test on the same problems gives p < 0.05 with both seeds, after "
+    "Holm's correction over all rows that are compared with the same one. The correction depends on that row, so a "
+    "pair may be significant in one table and not in another."
+)
 
 
 def board_of(runs: Sequence[Training]) -> Board:
@@ -53,8 +60,9 @@ def fresh_board(runs: Sequence[Training], board: Board) -> Board:
 
 def page(board: Board, fresh: Board) -> str:
     sections = {
-        "What it shows": _bullets(findings(board)),
         "Standings": _standings(board),
+        "Wins, ties and losses": _wins(board),
+        "Two seeds": _two_seeds(board),
         "Differences": _differences(board, board.references),
         "New problems": _new_problems(fresh),
         "By family": _families(board),
@@ -67,57 +75,84 @@ def page(board: Board, fresh: Board) -> str:
 
 
 def _head(board: Board) -> str:
-    about = board.first.about
     return (
         "# Leaderboard\n\n"
-        f"Every preset on the {about['problems']:,} held-out problems of each mini family, decoded by the small model "
-        f"`tiny` ({about['dtype']}). The figures are of two training runs, with seeds "
-        f"{' and '.join(map(str, board.runs))}. The model's "
-        "[card](../src/uncode/models/tiny/README.md) describes it; what holds for 7 M parameters and templates need "
-        f"not hold for 8 B and text. `{COMMAND}` writes this page from stored results, and only the notes below "
-        "the standings are written by hand.\n\n"
-        "A difference is *significant* if the exact McNemar test on the same problems gives p < 0.05 after Holm's "
-        "correction over all rows that are compared with the same one, with both seeds. The correction depends on the "
-        "row that the others are compared with, so a pair may be significant in one list and not in another. "
-        "Brackets are 95 % intervals: "
-        "Wilson's for averages, Newcombe's for paired differences. They cover the choice of "
-        "the problems, not that of the training run. The best row was chosen by these figures, which favours it a "
-        "little. The rate of `certain_first` and `certain_first_fast` was chosen with the labels of other problems of "
-        "these families."
+        "For readers who choose or compare samplers: the accuracy and the forwards of every preset on small problems, "
+        "with intervals and paired tests.\n\n"
+        f"{headline(board)}\n\n"
+        f"![Accuracy against forwards, with the Pareto front](pictures/{FIGURE_FILE})"
     )
 
 
 def _standings(board: Board) -> str:
     return (
-        f"![Accuracy against forwards, with the Pareto front](pictures/{FIGURE_FILE})\n\n"
-        "Rows are ordered by the mean of the averages. `forwards` is the mean per answer, probes included. A row is on "
-        "the Pareto front (`front`) if no other has at least its accuracy in at most its forwards.\n\n"
-        f"{report.standings(board).markdown()}{_hindsight_note(board)}{_notes(board)}"
+        "Accuracy in per cent with its 95 % interval, and the mean number of forwards per answer:\n\n"
+        f"{report.standings(board).markdown()}\n\n{_bullets(_about(board))}{_notes(board)}"
     )
 
 
-def _hindsight_note(board: Board) -> str:
+def _about(board: Board) -> list[str]:
+    """What a reader must know about the standings."""
+    about = board.first.about
+    texts = [
+        f"**The model** is `tiny` in {about['dtype']}, trained with seeds {' and '.join(map(str, board.runs))} "
+        "([card](../src/uncode/models/tiny/README.md)). It has 7 M parameters and knows problems from templates. A "
+        "model of 8 B parameters may rank the samplers differently.",
+        f"**The problems** are {about['problems']:,} held-out ones of each mini family.",
+        "**Rows** are ordered by the mean of the averages. **Forwards** include probes. A row is on the **Pareto "
+        "front** (`front`) if no other has at least its accuracy in at most its forwards.",
+        "**Intervals** are Wilson's. They cover the choice of the problems, not that of the training run.",
+        "**What favours the best row**: it was chosen by these figures. The rate of `certain_first` and "
+        "`certain_first_fast` was chosen with the labels of other problems of these families.",
+    ]
+    return texts + _hindsight(board)
+
+
+def _hindsight(board: Board) -> list[str]:
     if not board.hindsight:
-        return ""
-    return (
-        f"\n\n`{board.label(board.hindsight)}` was chosen with the labels of these problems. So it has no "
-        "rank, is no reference and takes no part in the front."
-    )
+        return []
+    return [
+        f"`{board.label(board.hindsight)}` was chosen with the labels of these problems. So it has no rank, is not a "
+        "reference and takes no part in the front."
+    ]
 
 
 def _notes(board: Board) -> str:
-    notes = list(dict.fromkeys(f"* {note}" for name, note in NOTES.items() if name in board.names))
-    return "\n\nRows to read with care:\n\n" + "\n".join(notes) if notes else ""
+    notes = list(dict.fromkeys(note for name, note in NOTES.items() if name in board.names))
+    return f"\n\nRows to read with care:\n\n{_bullets(notes)}" if notes else ""
+
+
+def _wins(board: Board) -> str:
+    own = list(dict.fromkeys([board.best, *own_rows(board)]))
+    return (
+        f"{unbeaten(board, own)} `{UNCODE}` and this library's samplers beside all ranked rows, with both seeds:\n\n"
+        f"{wins(board, own).markdown()}\n\n"
+        "* **Wins** are the rows that this one is significantly better than, **losses** those that are significantly "
+        "better. **dominated by** counts rows that are at least as accurate in no more forwards.\n"
+        f"{_SIGNIFICANT}\n\n"
+        f"{_folded('Against each row', opponents(board, own).markdown())}\n\n"
+        f"{_folded('Rows that are significantly better on one family', _on_families(board, own))}"
+    )
+
+
+def _on_families(board: Board, rows: Sequence[str]) -> str:
+    return f"{family_losses(board, rows).markdown()}\n\nThe rows are better with both seeds, where no seed is named."
+
+
+def _two_seeds(board: Board) -> str:
+    agreement = Agreement.of(*board.runs.values())
+    return f"{agreement.claim()}\n\n{agreement.table().markdown()}\n\nEach fixed rate of `{UNCODE}` counts."
 
 
 def _new_problems(board: Board) -> str:
     about = board.first.about
     shown = [name for name in OWN_DEFAULTS if name in board.names]
+    standings = "\n\n".join([report.standings(board).markdown(), *_hindsight(board)])
     return (
-        f"These rows were also decoded on {about['problems']:,} new problems of each family, which `uncode mini --draw "
-        f"{about['draw']}` draws.\n\n{_bullets(own_finding(board, name) for name in shown)}\n\n"
-        f"{report.standings(board).markdown()}"
-        f"{_hindsight_note(board)}\n\n{_differences(board, shown)}"
+        f"{unbeaten(board, shown)} Our defaults on problems of a new draw, beside the rows that were decoded on it:"
+        f"\n\n{wins(board, shown).markdown()}\n\n"
+        f"`uncode mini --draw {about['draw']}` draws these {about['problems']:,} problems of each family.\n\n"
+        f"{_folded('Standings on new problems', standings)}\n\n{_differences(board, shown)}"
     )
 
 
@@ -125,20 +160,28 @@ def _bullets(texts: Iterable[str]) -> str:
     return "\n".join(f"* {text}" for text in texts)
 
 
+def _folded(summary: str, text: str) -> str:
+    return f"<details markdown>\n<summary>{summary}</summary>\n\n{text}\n\n</details>"
+
+
 def _differences(board: Board, references: Iterable[str]) -> str:
-    parts = [f"### From `{name}`\n\n{report.differences(board, name).markdown()}" for name in references]
-    return "In points, with Holm's p-values; a star marks p < 0.05.\n\n" + "\n\n".join(parts)
+    tables = [_folded(f"From <code>{name}</code>", report.differences(board, name).markdown()) for name in references]
+    about = "In points, with Newcombe's intervals and Holm's p-values; a star marks p < 0.05."
+    return "\n\n".join([about, *tables])
 
 
 def _families(board: Board) -> str:
-    shown = [report.by_family(board, seed).markdown() for seed in board.runs]
+    shown = [_folded(f"Seed {seed}", report.by_family(board, seed).markdown()) for seed in board.runs]
     return "Accuracy in per cent; the best of each column are bold.\n\n" + "\n\n".join(shown)
 
 
 def _reasoning(board: Board) -> str:
-    measured = [table for seed in board.runs if (table := report.reasoning_on(board, seed)) is not None]
-    shown = [f"{report.SOUND}. In per cent; the difference is paired, in points.", *(t.markdown() for t in measured)]
-    return "\n\n".join(shown) if measured else ""
+    tables = {seed: table for seed in board.runs if (table := report.reasoning_on(board, seed)) is not None}
+    found = lucky(board)
+    claim = f"{found[0]}\n\n{found[1].markdown()}\n\n" if found else ""
+    about = f"{report.SOUND}. In per cent; the difference is paired, in points."
+    shown = [_folded(f"Every row, seed {seed}", table.markdown()) for seed, table in tables.items()]
+    return "\n\n".join([f"{claim}{about}", *shown]) if tables else ""
 
 
 def _costs(board: Board) -> str:
@@ -152,7 +195,7 @@ def _costs(board: Board) -> str:
         "Presets run at their defaults, with the options below: `$length` is the number of tokens of an answer, "
         "`$block_length` an eighth of it. A row ends once no mask is left before an EOS token. Costs are those that "
         "[the index of papers](papers.md) states.\n\n"
-        + TextTable(["row", "options", "cost"], rows, labels=3).markdown()
+        + _folded("Options and costs", TextTable(["row", "options", "cost"], rows, labels=3).markdown())
     )
 
 
@@ -166,7 +209,7 @@ def _commands() -> str:
         "```sh\n"
         "uncode mini --all --device cuda --workers 8 --out board   # the table, on any model\n"
         "uncode mini --all --second studies/tiny-seed-1 --device cuda --workers 8 --out board   # with another seed\n"
-        f"{COMMAND}   # this page\n"
+        f"{COMMAND}   # this page, from the stored results\n"
         "```\n\n"
         "[Adding a sampler](adding-a-sampler.md) leads from an equation to a row of this table."
     )

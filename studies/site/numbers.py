@@ -1,7 +1,7 @@
 """`python -m studies.site.numbers [FILE ...]`: how many numbers stand in the prose of a page, the most first.
 
-A number in code, a table, a heading or an address does not count. Pages of Get started, Tutorials and How-to may
-have thirty.
+A number in code, a table, a heading or an address does not count. Pages of Get started, Tutorials, How-to and Concepts
+may have thirty.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import yaml
 from ..trainings import ROOT
 
 LIMIT = 30
-LIMITED = ("Get started", "Tutorials", "How-to")
+LIMITED = ("Get started", "Tutorials", "How-to", "Concepts")
 """The sections of the site whose pages have the limit."""
 _NUMBER = re.compile(r"(?<![\w.\-/])\d+(?:,\d{3})*(?:\.\d+)?(?![\w/]|-\w)")
 
 
 def numbers(page: str) -> list[str]:
     """The numbers in the prose of a page, in their order."""
-    without_code = re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", " ", page, flags=re.S)
+    without_code = re.sub(r"```.*?```|`[^`]*`|<!--.*?-->|</?[a-z][^>]*>", " ", page, flags=re.S)
     prose = re.sub(r"^ *\|[^\n]*$|^#[^\n]*$|^ *\d+\. ", " ", without_code, flags=re.M)
     return _NUMBER.findall(re.sub(r"\]\([^)]*\)|https?://\S+", " ", prose))
 

@@ -82,7 +82,7 @@ def pieces_page() -> str:
     """The pieces of samplers."""
     parts = [
         "# Pieces",
-        "For those who build a sampler of their own: every piece that a sampler is made of. [Concepts](../concepts.md) "
+        "For those who build a sampler of their own: every piece that a sampler is made of. [One step](../step.md) "
         "says how a step uses them.",
     ]
     for name in PIECES:
@@ -193,7 +193,7 @@ def trace_page() -> str:
     parts = [
         "# Trace format",
         "For those who read traces with a program: every field of a line of a trace file. "
-        "[Concepts](../concepts.md#the-trace) says what the fields mean.",
+        "[Traces](../traces.md) says what the fields mean.",
         about,
     ]
     for title, fields in (("Fields", schema.FIELDS), ("Optional fields", schema.OPTIONAL)):

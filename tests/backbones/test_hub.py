@@ -265,6 +265,7 @@ def test_the_command_line_lists_what_is_in_the_cache(hub: Hub, home: Path, downl
     assert cached and not any(cached.values())
 
 
+@pytest.mark.slow
 def test_a_broken_download_is_no_model_and_a_later_one_is(
     hub: Hub, online: Runner, home: Path, downloaded: dict[str, Outcome]
 ) -> None:

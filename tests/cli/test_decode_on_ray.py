@@ -96,6 +96,7 @@ def together(folder: Path) -> str:
     return "".join(file.read_text() for file in sorted(folder.glob("part-*.jsonl")))
 
 
+@pytest.mark.slow
 def test_a_cluster_gives_the_answers_of_one_machine(
     cluster: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,4 +1,4 @@
-"""One step, as `docs/concepts.md` tells it: its files, its stages, what a view holds."""
+"""One step, as `docs/step.md` tells it: its files, its stages, what a view holds."""
 
 from __future__ import annotations
 
@@ -20,9 +20,8 @@ from uncode.core.stepper import advance as stepper
 from uncode.core.view import View
 
 ROOT = Path(uncode.__file__).parent
-PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
-ONE_STEP = PAGE.partition("\n## One step\n")[2].partition("\n## ")[0]
-_, OF_A_STEP, WHEN_OPENED = re.split("### The files of a step|When a block opens, or the host syncs", ONE_STEP)
+PAGE = (Path(__file__).parents[2] / "docs/step.md").read_text()
+_, OF_A_STEP, WHEN_OPENED = re.split("## The files of a step|When a block opens, or the host syncs", PAGE)
 
 
 def named(text: str) -> list[str]:
@@ -84,7 +83,7 @@ def test_a_step_is_the_eight_calls_that_its_docstring_numbers() -> None:
 
 def test_the_page_names_every_attribute_of_the_view() -> None:
     names = {field.name for field in fields(View)} | {n for n, v in vars(View).items() if isinstance(v, property)}
-    rows = ONE_STEP.partition("| attribute of `View` |")[2].partition("\n\n")[0].splitlines()
+    rows = PAGE.partition("| attribute of `View` |")[2].partition("\n\n")[0].splitlines()
     assert {name for row in rows for name in re.findall(r"`(\w+)`", row.partition("|")[2].partition("|")[0])} == names
 
 

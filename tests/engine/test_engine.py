@@ -512,7 +512,7 @@ def test_a_memory_limit_bounds_the_batch(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def batch_of(engine: Engine, rows: int, sampler: Sampler) -> None:
-    canvas = Canvas.after_prompt([[5, 6, 7]], length=24, mask_id=engine.denoiser.mask_id)
+    canvas = Canvas.after_prompt([[5, 6, 7]], length=12, mask_id=engine.denoiser.mask_id)
     assert len(list(engine.run(Request(canvas, sampler, n) for n in range(rows)))) == rows
 
 
@@ -520,7 +520,7 @@ def test_bytes_per_token_are_those_of_the_engine() -> None:
     """Not those of the process: memory that another thread takes does not shrink the batch."""
     quiet, busy, held = Engine(load("tiny"), max_rows=8), Engine(load("tiny"), max_rows=8), list[bytearray]()
     batch_of(quiet, 8, presets.confidence())
-    assert quiet.budget.measured == 8 * 27
+    assert quiet.budget.measured == 8 * 15
     logits = 4 * quiet.denoiser.vocab_size
     assert logits < quiet.budget.per_token < 20 * logits
     ended = Event()
@@ -542,13 +542,13 @@ def test_peaks_are_forgotten() -> None:
     engine = Engine(load("tiny"), max_rows=8)
     batch_of(engine, 8, presets.confidence())
     light = engine.budget.per_token
-    batch_of(engine, 8, presets.fast_dllm(cache="dual", block_length=8))
+    batch_of(engine, 8, presets.fast_dllm(cache="dual", block_length=4))
     heavy = engine.budget.per_token
     assert heavy > 1.5 * light
     batch_of(engine, 8, presets.confidence())
     assert engine.budget.per_token == heavy
     batch_of(engine, 8, presets.confidence())
-    assert engine.budget.per_token == light and engine.budget.measured == 8 * 27
+    assert engine.budget.per_token == light and engine.budget.measured == 8 * 15
 
 
 def test_drafts_and_the_whole_span_are_recorded() -> None:

@@ -36,12 +36,13 @@ def test_the_example_is_short(grpo: ModuleType) -> None:
 def test_the_example_runs(grpo: ModuleType, tmp_path: Path) -> None:
     out, picture = tmp_path / "rewards.jsonl", tmp_path / "grpo.svg"
     history = grpo.main([*SMALL, "--updates", "1", "--out", str(out), "--picture", str(picture)])
-    assert [row["update"] for row in history] == [0, 1, 1]
+    assert [row["update"] for row in history] == [0, 1]
     assert [json.loads(line) for line in out.read_text().splitlines()] == history
-    assert all(0 <= row.get("reward", row.get("held_out")) <= 1 for row in history)
+    assert all(0 <= row["held_out"] <= 1 for row in history) and 0 <= history[1]["reward"] <= 1
     assert "<svg" in picture.read_text()
 
 
+@pytest.mark.slow
 def test_its_reward_rises(grpo: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     """A reward that a few updates teach: the share of one token."""
     wanted = int(uncode.load("tiny").tokenizer.encode("1")[-1])
@@ -50,7 +51,7 @@ def test_its_reward_rises(grpo: ModuleType, monkeypatch: pytest.MonkeyPatch) -> 
         return (rollout.generated == wanted).double().mean(1).float()
 
     monkeypatch.setattr(grpo.Problems, "rewards", rewards)
-    words = ("--family", "mini_countdown", "--updates", "6", "--rate", "5e-4")
+    words = ("--family", "mini_countdown", "--updates", "6", "--warm-up", "1", "--rate", "5e-4")
     history = grpo.main([*SMALL, *words])
     first, last = (row["held_out"] for row in history if "held_out" in row)
     assert last > 2 * first > 0

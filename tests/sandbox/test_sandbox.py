@@ -83,7 +83,7 @@ def test_hostile_programs_are_judged_wrong_and_leave_nothing(
     watched = (tmp_path, Path(jails.__file__).parent, Path(__file__).parent, Path(os.__file__).parent / "json")
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     before, strangers = looks(*watched), outsiders()
-    programs = PROGRAMS if SOAK else PROGRAMS[::3] if kind is Namespaces else PROGRAMS[1::8]
+    programs = PROGRAMS if SOAK else PROGRAMS[::5] if kind is Namespaces else PROGRAMS[1::8]
     sandbox, start = Sandbox(SMALL, kind()), time.monotonic()
     assert sandbox.judge(SORTING, "def solve(x):\n    return sorted(x)").passed
     with ThreadPoolExecutor(4) as pool:

@@ -90,8 +90,8 @@ def test_two_runs_agree_or_not() -> None:
     other = Agreement.of(one, two)
     assert [(pair.a, pair.b) for pair in other.differing()] == [("confidence", "semi_ar"), ("semi_ar", "eb")]
     assert sum(pair.is_contradiction() for pair in other.pairs) == 2
-    assert other.summary().startswith("The averages of two trainings should lie within 2 points. ")
-    assert " do not (each fixed rate counts); `semi_ar` changes most, from " in other.summary()
+    assert other.claim().startswith("Two training runs agree on which sampler is better in 1 of 3 pairs that ")
+    assert [row[1] for row in other.table().rows] == ["3", "2", "1 of 3", "`semi_ar`, from 75.0 to 10.0 %"]
     assert other.changes[0].sampler == "semi_ar" and other.changes[0].points == pytest.approx(-65)
 
 
@@ -105,27 +105,26 @@ def test_holm_leaves_fewer_pairs() -> None:
 
 def test_findings_say_what_the_intervals_show() -> None:
     first = as_in_the_paper()
-    reasoning, planning, average = findings({0: first, 1: first})
-    assert reasoning.startswith("**On reasoning, confidence solves fewer problems than left to right.** Confidence ")
-    assert "solves 50.0 and 50.0 % of the problems, left to right 80.0 and 80.0 % (difference -30.0 [" in reasoning
-    assert "Confidence begins at the end" in reasoning
-    assert planning.startswith("**On planning, confidence solves more problems than semi-AR.**")
-    assert planning.endswith("left to right 37.5 and 37.5 %.")
-    assert average.startswith(
-        "**On average, Uncode with label-free rates solves more problems than confidence and than semi-AR.**"
-    )
-    assert "95.0 and 95.0 % in 20 forwards, and 4 of the 4 others are significantly worse" in average
+    reasoning, planning, average, best = findings({0: first, 1: first})
+    assert reasoning.text == "On reasoning, confidence solves fewer problems than left to right."
+    assert [row[1] for row in reasoning.figures.rows] == ["50.0", "80.0", "-30.0 [-38.0, -21.4]", "100", "100"]
+    assert planning.text == "On planning, confidence solves more problems than semi-AR."
+    assert list(planning.figures.rows[2]) == ["left_to_right", "37.5", "37.5"]
+    ours = "Uncode with label-free rates"
+    assert average.text == f"On average, {ours} solves more problems than confidence and than semi-AR."
+    assert best.text == "`uncode` has the best average of these presets, significantly better than 4 of 4 others."
+    assert [row[1] for row in best.figures.rows] == ["95.0", "20"]
+    assert best.markdown().startswith(f"**{best.text}**\n\n| % of the problems, or points | seed 0 | seed 1 |")
     level = results_with("0", **{name: of(20) for name in ("confidence", "semi_ar", "left_to_right", "uncode")})
-    reasoning, planning, average = findings({0: first, 1: level})
-    assert "**On reasoning, confidence solves fewer problems than left to right with seed 0 only.**" in reasoning
-    assert "does not begin" in reasoning and "on 100 and 0 % of" in reasoning
-    assert "0 of the 3 others are significantly worse (exact McNemar test with Holm's correction" in average
-    assert "between Uncode with label-free rates and confidence or semi-AR.**" in findings({1: level})[2]
+    reasoning, _, _, best = findings({0: first, 1: level})
+    assert reasoning.text == "On reasoning, confidence solves fewer problems than left to right with seed 0 only."
+    assert list(reasoning.figures.rows[3][1:]) == ["100", "0"] and "than 0 of 3 others" in best.text
+    assert findings({1: level})[2].text.endswith(f"no significant difference between {ours} and confidence or semi-AR.")
     worse = results_with(confidence=of(30), semi_ar=of(30), left_to_right=of(10), uncode=of(20))
-    reasoning, _, average = findings({0: worse})
-    assert "confidence solves more problems than left to right.**" in reasoning
-    assert "Uncode with label-free rates solves fewer problems than confidence and than semi-AR.**" in average
-    assert "`confidence` has the best average of these presets" in average and "2 of the 3 others" in average
+    reasoning, _, average, best = findings({0: worse})
+    assert reasoning.text == "On reasoning, confidence solves more problems than left to right."
+    assert average.text == f"On average, {ours} solves fewer problems than confidence and than semi-AR."
+    assert best.text.startswith("`confidence` has the best average of these presets") and "2 of 3" in best.text
 
 
 def test_easy_families() -> None:
@@ -146,7 +145,7 @@ def test_a_card_without_rates() -> None:
         "## Families", "## Training", "## Settings of the samplers", "## Every cell", "## Two seeds",
         "## The two biases", "## Frequency tables", "## Make it again",
     ]  # fmt: skip
-    assert "Of 35 cells, 35 of the second run lie inside" in more
+    assert "| all | 35 |\n| of the second run, inside the interval of the first | 35 |" in more
     assert "uncode train studies/tiny.toml --seed 1 --out second" in more
 
 

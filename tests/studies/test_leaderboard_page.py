@@ -9,7 +9,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from studies.leaderboard.findings import dominating, findings, own_rows, signs
+from studies.leaderboard.findings import (
+    dominating,
+    family_losses,
+    headline,
+    opponents,
+    own_rows,
+    signs,
+    unbeaten,
+    wins,
+)
 from studies.leaderboard.page import fresh_board, page
 from studies.rows import beside_stored
 from studies.trainings import FOLDERS, ROOT, Training, trainings
@@ -34,36 +43,33 @@ def test_a_sign_is_of_both_seeds() -> None:
     assert own_rows(found) == ["uncode_tau"]
 
 
-def test_sentences_name_those_that_are_better_than_our_own() -> None:
-    best, front, own, two = findings(board())
-    assert two.startswith("**Two seeds.** The averages of two trainings should lie within 2 points. 0 of 7 do not (")
-    assert best.startswith(
-        "**`confidence` has the best average** of the ranked rows: 95.0 and 95.0 % in 50.0 and 50.0 forwards."
+def test_claims_name_the_best_rows() -> None:
+    found = board()
+    assert headline(found) == (
+        "**`confidence` has the best average.** It is significantly better than 4 of 4 other rows with both seeds. "
+        "`confidence`, `left_to_right` and `eb` are on the Pareto front with both seeds."
     )
-    assert "significantly better than 4 of 4 other rows with both seeds" in best
     unlike = Board.of([results_with(0, a=(38, 9), b=(20, 9)), results_with(1, a=(20, 9), b=(22, 9))])
-    assert findings(unlike)[0].startswith(
-        "**`a` has the best mean of the two averages** of the ranked rows: 95.0 and 50.0 %"
-    )
-    assert "`eb` (5.0 forwards), `left_to_right` (40.0 forwards), `confidence` (50.0 forwards)" in front
-    assert own.startswith("**`uncode_tau`** (50.0 and 50.0 % in 20.0 and 20.0 forwards): `confidence`, `margin`, ")
-    assert "are significantly better; rows at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own
-    assert "rows significantly better on one family: docstring (`confidence` and 3 more), sentence" in own
-    level = findings(Board.of([results_with(seed, certain_first=(30, 5.0), eb=(30, 9.0)) for seed in (0, 1)]))
-    assert (
-        "no row is significantly better; no significant difference from `eb`; 0 of 1 rows are significantly worse"
-        in level[2]
-    )
-    assert level[2].endswith("no row is significantly better on one family.")
-    once = [
-        results_with(0, certain_first=(20, 5.0), eb=(38, 9.0)),
-        results_with(1, certain_first=(20, 5.0), eb=(20, 9.0)),
+    assert headline(unlike).startswith("**`a` has the best mean of the two averages.** ")
+    assert unbeaten(found, ["confidence", "uncode_tau"]) == "No row is significantly better than `confidence`."
+    assert unbeaten(found, ["uncode_tau"]) == "Each of these rows has losses."
+
+
+def test_wins_ties_and_losses_are_counted() -> None:
+    found = board()
+    assert wins(found, ["margin", "uncode_tau"]).rows == [
+        ["margin", "3", "0", "1", "1"],
+        ["uncode_tau", "0", "0", "4", "1"],
     ]
-    assert findings(Board.of(once))[2].endswith(
-        "; with one seed only: docstring (`eb`, seed 0), sentence (`eb`, seed 0), "
-        "story (`eb`, seed 0), algebra (`eb`, seed 0), choice (`eb`, seed 0), countdown (`eb`, seed 0), "
-        "sudoku (`eb`, seed 0)."
-    )
+    assert [list(row) for row in opponents(found, ["uncode_tau"]).rows] == [
+        ["confidence", "loss"], ["margin", "loss"], ["left_to_right", "loss"], ["eb", "loss"], ["uncode_tau", "-"],
+    ]  # fmt: skip
+    assert set(family_losses(found, ["uncode_tau"]).rows[0][1:]) == {"4"}
+    level = Board.of([results_with(seed, certain_first=(30, 5.0), eb=(30, 9.0)) for seed in (0, 1)])
+    assert wins(level, ["certain_first"]).rows == [["certain_first", "0", "1", "0", "0"]]
+    assert set(family_losses(level, ["certain_first"]).rows[0][1:]) == {"0"}
+    once = [results_with(seed, certain_first=(20, 5.0), eb=(right, 9.0)) for seed, right in ((0, 38), (1, 20))]
+    assert set(family_losses(Board.of(once), ["certain_first"]).rows[0][1:]) == {"1 with seed 0"}
 
 
 def fresh(*seeds: Results) -> list[Training]:
@@ -76,8 +82,9 @@ def test_the_page_names_presets_without_a_row_and_rows_to_read_with_care() -> No
     new = Board.of([run.results for run in fresh(*found.runs.values())])
     text = page(found, new)
     assert "| `klass` | it needs what this model lacks. |" in text
-    titles = ("What it shows", "Standings", "Differences", "New problems", "By family", "Settings and costs")
+    titles = ("Standings", "Wins, ties and losses", "Two seeds", "Differences", "New problems", "By family")
     assert all(f"\n## {title}\n" in text for title in titles)
+    assert text.count("<details markdown>\n<summary>") == text.count("\n\n</details>") > 6
     assert "Rows to read with care" not in text
     careful = page(Board.of([results_with(seed, edit=(10, 5.0), eb=(30, 9.0)) for seed in (0, 1)]), new)
     assert "* `edit` is made for models that were trained to correct" in careful and "prophet` needs" not in careful
@@ -91,15 +98,15 @@ def test_right_and_sound_answers_have_a_section_once_they_are_measured() -> None
     section = page(found, new).split("\n## Right for the right reason\n")[1].split("\n## ")[0]
     assert section.startswith("\nAn answer is sound if every equation is true and follows from ")
     assert "| seed 1 | story right | story sound | right, not sound |" in section and "| seed 0 |" not in section
-    assert "Right, but not sound" not in page(found, new), "it is said of both seeds"
+    assert "Right answers without" not in page(found, new), "it is said of both seeds"
     for run in found.runs.values():
         for name in ("left_to_right", "confidence", "eb"):
             run.cells["mini_story"][name].sound = "1" * 30 + "0" * 10
-    finding = (
-        "**Right, but not sound**: `confidence` 20.0 and 20.0 %, `left_to_right` 15.0 and 15.0 % of the answers to "
-        "story. It is most frequent with `confidence` 20.0 and 20.0 %, `left_to_right` 15.0 and"
+    section_of_both = page(found, new).split("\n## Right for the right reason\n")[1].split("\n## ")[0]
+    assert section_of_both.startswith(
+        "\nRight answers without sound reasoning are most frequent with `confidence`, `left_to_right` and `eb`.\n\n"
+        "| right, not sound, % of story | seed 0 | seed 1 |\n| --- | ---: | ---: |\n| confidence | 20.0 | 20.0 |\n"
     )
-    assert finding in page(found, new)
     assert "| eb | 75.0 | 25.0 | 50.0 | - |" in section and "| confidence | 95.0 | - | - | - |" in section
 
 
@@ -107,12 +114,10 @@ def test_new_problems_have_a_section() -> None:
     rows = {"eb": (20, 6.0), "uncode 0.1": (37, 50.0)}
     runs = fresh(*(results_with(seed, certain_first=(right, 7.0), **rows) for seed, right in ((0, 38), (1, 36))))
     section = page(board(), fresh_board(runs, board())).split("\n## New problems\n")[1].split("\n## ")[0]
-    assert "also decoded on 40 new problems of each family, which `uncode mini --draw 90125` draws" in section
-    assert (
-        "* **`certain_first`** (95.0 and 90.0 % in 7.0 and 7.0 forwards): no row is significantly better; 1 of 1"
-        in section
-    )
-    assert "\n### From `certain_first`\n" in section and "|  | uncode 0.1, best fixed rate |" in section
+    assert section.startswith("\nNo row is significantly better than `certain_first`.")
+    assert "`uncode mini --draw 90125` draws these 40 problems of each family." in section
+    assert "| certain_first | 1 | 0 | 0 | 0 |" in section and "|  | uncode 0.1, best fixed rate |" in section
+    assert "<summary>From <code>certain_first</code></summary>" in section
     assert "`uncode 0.1, best fixed rate` was chosen with the labels of these problems" in section
     for about, fault in (({"draw": None}, "of no draw"), ({"draw": 3, "weights": "others"}, "of other weights")):
         other = [replace(run, results=replace(run.results, about=run.results.about | about)) for run in runs]

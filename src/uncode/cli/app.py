@@ -47,7 +47,7 @@ class Command(TyperCommand):
 
 app = typer.Typer(
     name="uncode",
-    help="Decode masked diffusion language models: 31 published samplers, calibrated order.",
+    help="Decode, compare and serve masked diffusion language models, with 36 published samplers.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

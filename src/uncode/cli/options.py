@@ -26,6 +26,12 @@ DEFAULT_BATCH, DEFAULT_EVAL_BATCH = 8, 32
 """Rows of a batch, for a file of prompts and in an evaluation."""
 
 
+def check_seed(seed: int) -> int:
+    """Raise if a seed has more than 64 bits. The help would print the whole range of an option with bounds."""
+    require(-(2**63) <= seed < 2**63, f"--seed must be a whole number of at most 64 bits, not {seed}.")
+    return seed
+
+
 def complete_model(incomplete: str) -> list[str]:
     return [name for name in (*BUILT_IN, *RELEASES) if name.startswith(incomplete)]
 
@@ -114,7 +120,7 @@ Weights = Annotated[
     typer.Option(
         "--weights",
         metavar="FORMAT",
-        help="fp8, int8 or int4: pack the weights of a diffusion model while they are read.  [default: none of them]",
+        help="fp8, int8 or int4: pack the weights of a diffusion model while they are read.  [default: not packed]",
         callback=check_weights,
         autocompletion=complete_weights,
     ),
@@ -167,7 +173,7 @@ Length = Annotated[
         "--length", min=1, metavar="N", help=f"Tokens to generate after the prompt.  [default: {DEFAULT_LENGTH}]"
     ),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=-(2**63), max=2**63 - 1, metavar="N", help="Seed of all randomness.")]
+Seed = Annotated[int, typer.Option("--seed", metavar="N", help="Seed of all randomness.", callback=check_seed)]
 Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user message, through the chat template.")]
 Guidance = Annotated[
     float, typer.Option("--guidance", min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")
@@ -212,7 +218,7 @@ Traces = Annotated[
     list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
 ]
 TableOut = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the table (safetensors).")]
-Batch = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="The most answers that are decoded at a time.")]
+Batch = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="Answers that are decoded at a time, at most.")]
 """Of an evaluation; that of a file of prompts is BatchSize."""
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file uncode did not write.")]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 
 class UncodeError(Exception):
-    """Something the caller can mend. The command line prints it as one sentence."""
+    """An error that the caller can fix. The command line prints it as one sentence."""
 
 
 class Advice(UserWarning):

@@ -47,7 +47,7 @@ def choose_threshold(
     seed: int = 0,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> ThresholdChoice:
-    """Mask parts of answers, and choose the least threshold that few answers would be spoilt by.
+    """Choose the lowest confidence threshold that wrong proposals seldom reach, by masking parts of answers.
 
     `examples` are pairs of token ids: a prompt, which may be empty, and all tokens of the canvas after it. Each answer
     is masked `masks` times, with numbers of masks spread evenly, as a decode passes through them. An answer is spoilt

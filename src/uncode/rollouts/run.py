@@ -76,7 +76,8 @@ def _drawing(denoiser: Denoiser, sampler: SamplerLike, temperature: float | None
     assert isinstance(propose, Sample)
     draws = type(propose) is Sample and propose.top_k is None and (propose.top_p or 1) == 1
     require(
-        draws, f"{name} cuts its draws, and new weights would cut them elsewhere: leave out top_k, top_p and quirks."
+        draws,
+        f"{name} cuts its draws, and new weights would cut them elsewhere: leave out top_k, top_p and legacy samplers.",
     )
     policy = made.policy
     rewrites = type(policy.edit or policy.remask).__name__ if policy.revises else type(policy.stop).__name__

@@ -1,4 +1,4 @@
-"""Published quirks, bit-exact. Each names what it reproduces; the right thing is in `presets`."""
+"""Bug-compatible versions of released samplers, bit-exact. Each names what it reproduces; `presets` has the fix."""
 
 from __future__ import annotations
 

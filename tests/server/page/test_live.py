@@ -121,6 +121,7 @@ def test_stop_drops_the_row(tab: Open) -> None:
         assert shown.count(".canvas .t") == 4
 
 
+@pytest.mark.slow
 def test_compare_and_save(tab: Open, quick: Running, tmp_path: Path) -> None:
     shown = tab(quick)
     button(shown, "Compare with another sampler").click()
@@ -180,6 +181,7 @@ def test_what_is_copied_repeats_the_decode(tab: Open, tiny: Running) -> None:
     assert done.returncode == 0 and done.stdout.removesuffix("\n") == text
 
 
+@pytest.mark.slow
 def test_a_sampler_of_the_model_is_repeated_by_name(tab: Open, tiny: Running) -> None:
     shown = tab(tiny)
     shown.page.get_by_label("Sampler").select_option("story")
@@ -226,6 +228,7 @@ def test_a_chat_model_gets_a_message(tab: Open) -> None:
             decode(shown)
 
 
+@pytest.mark.slow
 def test_gaps_are_repeated_as_markers(tab: Open, tiny: Running) -> None:
     shown = tab(tiny)
     set_prompt(shown, "6 * 3 = ")
@@ -326,6 +329,7 @@ def test_a_refused_decode_leaves_no_result(tab: Open, quick: Running) -> None:
     assert shown.count(".canvas .t") == 4
 
 
+@pytest.mark.slow
 def test_an_old_result_is_faint_while_the_next_decode_waits(tab: Open) -> None:
     model = QuickModel()
     with running(model, replace(LIVE, length=6)) as server:
@@ -339,6 +343,7 @@ def test_an_old_result_is_faint_while_the_next_decode_waits(tab: Open) -> None:
         shown.page.locator(".progress", has_text="Finished.").wait_for()
 
 
+@pytest.mark.slow
 def test_a_commit_without_a_log_probability_is_drawn(tab: Open, quick: Running) -> None:
     shown = tab(quick)
     stream = {"content_type": "text/event-stream", "body": stream_of(["a", "b"]).replace("-1.0", "null")}
@@ -416,6 +421,7 @@ def test_a_link_is_a_text_of_someone_else(tab: Open, quick: Running, wrong: str)
         assert shown.page.title() == "uncode · tiny" and shown.count(".bench img") == 0
 
 
+@pytest.mark.slow
 def test_a_prompt_that_is_too_long_for_a_link_is_said(tab: Open, quick: Running) -> None:
     shown = tab(quick)
     set_prompt(shown, "a " * 40_000)
@@ -425,6 +431,7 @@ def test_a_prompt_that_is_too_long_for_a_link_is_said(tab: Open, quick: Running)
     shown.page.locator("button:enabled", has_text="Copy a link").wait_for()
 
 
+@pytest.mark.slow
 def test_help_says_what_the_words_mean(tab: Open, quick: Running) -> None:
     shown = tab(quick)
     button(shown, "Help").click()
@@ -435,6 +442,7 @@ def test_help_says_what_the_words_mean(tab: Open, quick: Running) -> None:
     assert shown.violations() == []
 
 
+@pytest.mark.slow
 def test_a_failed_forward_is_told(tab: Open) -> None:
     model = QuickModel(SLOW)
     with running(model, replace(LIVE, length=60)) as server:

@@ -22,7 +22,7 @@ from ..printing import grid, loading, print_whole, printing
 if TYPE_CHECKING:
     from ...analysis.analyze import Analysis
 
-SUMMARY = "The paper's figures from traces, as pictures, CSV or JSON."
+SUMMARY = "Draw the paper's figures from traces, as pictures, CSV or JSON."
 SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 
 

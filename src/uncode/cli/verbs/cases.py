@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...analysis.cases import Case
 
-SUMMARY = "Where one sampler fails and another is right, and why."
+SUMMARY = "Show where one sampler fails and another is right, and why."
 DIVERGENCE_SIGN = "»"
 IN_WORDS = {
     "early_answer": "the answer is committed before the reasoning",
@@ -56,7 +56,7 @@ def command(
 
     early_answer: the answer is committed before half of the reasoning, or without any. cut_short: an EOS token is
     committed before half of the text, and the text ends there. trivial_lock: the first token that differs is trivial,
-    or was written beside a trivial token that was there before. The first difference is marked with a sign.
+    or the token after it is trivial and was there first. A sign stands before the first token that differs.
 
     Examples:
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ...core.pieces.policy import Sampler
     from ..answering.choices import SamplerChoice
 
-SUMMARY = "A prompt, or a file of prompts, under several samplers."
+SUMMARY = "Answer a prompt, or a file of them, with several samplers."
 
 
 def command(

@@ -61,8 +61,8 @@ def command(
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
     A line of --input is {"prompt": "..."}, {"messages": [...]} or a JSON string; it may have an id, a length and a
-    seed. Prompt n, counted from 0, takes the seed plus n. The same command resumes a run that was stopped. On a
-    cluster --out is a folder of shards; together, in the order of their names, they are the file of one machine.
+    seed. Prompt n, counted from 0, takes the seed plus n. The same command resumes a run that was stopped. With --ray,
+    --out is a folder of shards. In the order of their names they hold the lines that one machine would write.
 
     Examples:
 

@@ -10,7 +10,7 @@ from typer import Option
 from ..options import Force, trained_folder
 from ..outputs import check_output
 
-SUMMARY = "Three problems, three orders: why order matters."
+SUMMARY = "Solve three problems in three orders: why order matters."
 SEED = 2026
 
 

@@ -59,36 +59,38 @@ def command(
         Option(
             min=1,
             metavar="N",
-            help="Tokens to generate where a request does not say.  "
+            help="Tokens to generate where a request does not say how many.  "
             f"[default: {DEFAULT_LENGTH}, or --max-tokens if less]",
         ),
     ] = None,
     rows: Annotated[int, Option("--rows", min=1, metavar="N", help="Rows in the batch.")] = LIMITS.rows,
     queue: Annotated[
-        int, Option(min=0, metavar="N", help="Rows that may wait; the next request is answered with 429.")
+        int, Option(min=0, metavar="N", help="Rows that may wait; beyond them a request is answered with 429.")
     ] = LIMITS.queue,
     max_prompt: Annotated[
-        int, Option("--max-prompt", min=1, metavar="N", help="Tokens of a prompt.")
+        int, Option("--max-prompt", min=1, metavar="N", help="Tokens of a prompt, at most.")
     ] = LIMITS.prompt_tokens,
     max_tokens: Annotated[
         int, Option("--max-tokens", min=1, metavar="N", help="Tokens to generate, at most.")
     ] = LIMITS.max_tokens,
     context: Annotated[
         int | None,
-        Option(min=2, metavar="N", help="Tokens of a prompt and its answer.  [default: the model's context]"),
+        Option(min=2, metavar="N", help="Tokens of a prompt and its answer, at most.  [default: the model's context]"),
     ] = None,
     max_body: Annotated[
-        int, Option("--max-body", min=1, metavar="BYTES", help="Bytes of a request.")
+        int, Option("--max-body", min=1, metavar="BYTES", help="Bytes of a request, at most.")
     ] = LIMITS.body_bytes,
-    connections: Annotated[int, Option(min=1, metavar="N", help="Connections at a time.")] = LIMITS.connections,
+    connections: Annotated[
+        int, Option(min=1, metavar="N", help="Connections at a time, at most.")
+    ] = LIMITS.connections,
     timeout: Annotated[
-        float, Option(min=0.1, metavar="SECONDS", help="Seconds until a request is given up.")
+        float, Option(min=0.1, metavar="SECONDS", help="Seconds after which a request is cancelled.")
     ] = LIMITS.seconds,
     read_timeout: Annotated[
         float, Option("--read-timeout", min=0.1, metavar="SECONDS", help="Seconds that a client may be silent or slow.")
     ] = LIMITS.read_seconds,
     grace: Annotated[
-        float, Option(min=0, metavar="SECONDS", help="Seconds for running rows after a signal to stop.")
+        float, Option(min=0, metavar="SECONDS", help="Seconds that running rows have to finish after a signal to stop.")
     ] = 30.0,
     log_prompts: Annotated[bool, Option("--log-prompts", help="Write prompts and answers to the log.")] = False,
     ray: Annotated[

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ...frequency import FrequencyTable, TableComparison
 
-SUMMARY = "Frequency tables: get, import, show, compare, merge."
+SUMMARY = "Get, import, show, compare and merge frequency tables."
 app = typer.Typer(
     help="Frequency tables: download the paper's, import, show, compare and merge. `uncode count` makes new ones.",
     no_args_is_help=True,
@@ -82,7 +82,10 @@ def convert(
     vocab_size: Annotated[
         int | None, Option(min=1, metavar="N", help="The size of the model's vocabulary, if there is no tokenizer.")
     ] = None,
-    tokenizer: Tokenizer = None,
+    tokenizer: Annotated[
+        str | None,
+        Option(metavar="MODEL", help="The table's tokenizer: of a model's folder, a hub id or a tokenizer.json."),
+    ] = None,
     force: Force = False,
 ) -> None:
     """Convert a table in the JSON format of the paper's release into a table file with a checksum.

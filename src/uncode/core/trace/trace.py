@@ -34,7 +34,10 @@ _NAN = float("nan")
 
 @dataclass(frozen=True, eq=False)
 class Trace:
-    """The decode of a batch. Arrays over offsets are `[B, S]`, arrays over a row's own steps `[B, T]`."""
+    """The record of a batch's decode: which token was committed where, when and how surely.
+
+    Arrays over offsets are `[B, S]`, arrays over a row's own steps `[B, T]`.
+    """
 
     canvas: Canvas
     """As it was before the first step."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ....evals.suite.results import Results
     from ....evals.suite.run import SuiteRun
 
-SUMMARY = "The paper's main table in miniature, on a small model."
+SUMMARY = "Run the paper's main table in miniature, on a small model."
 MAX_WORKERS = 16
 
 PROBLEMS, QUICK_PROBLEMS = 1024, 4

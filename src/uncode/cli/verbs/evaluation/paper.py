@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ....evals.run.folder import RunFolder
     from ....paper.run import PaperRun
 
-SUMMARY = "The paper's whole analysis on a model: all figures, one report."
+SUMMARY = "Run the paper's analysis on a model: every figure, one report."
 CPU_BATCH, GPU_BATCH = 32, 200
 Option = typer.Option
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ....evals.report.analysis import Choices
     from ....evals.report.scores import RunResults
 
-SUMMARY = "The tables of evaluation runs, with intervals and tests."
+SUMMARY = "Print tables of evaluation runs, with intervals and tests."
 
 
 def complete_format(incomplete: str) -> list[str]:

@@ -34,7 +34,7 @@ def command(
     examples: Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")] = DEFAULT_EXAMPLES,
     masks: Annotated[int, Option(min=1, metavar="N", help="How often each answer is masked.")] = DEFAULT_MASKS,
     max_error: Annotated[
-        float, Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
+        float, Option(metavar="SHARE", help="The largest share of masked answers that may have a wrong proposal.")
     ] = DEFAULT_ERROR,
     seed: shared.Seed = 0,
     batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
@@ -53,7 +53,7 @@ def command(
     """Find a safe confidence threshold for a model.
 
     The model answers some examples from left to right. Parts of these answers are masked, and the model proposes
-    tokens for them. The threshold is the lowest with errors in few of the masked answers. No label is
+    tokens for them. The threshold is the lowest at which few masked answers have a wrong one. No label is
     read. The sampler is written to a file that `--sampler` of other commands takes. The same command resumes a run
     that was stopped.
 
