@@ -43,22 +43,25 @@ def test_whatever_the_sampler_each_gap_is_accepted(
 
 def test_gaps_by_hand() -> None:
     """One constraint for every gap, one for each, and prompts of both kinds together."""
-    tiny = uncode.load("tiny")
-    text, number = "12 + 7 = <mask:4>, so Ada has <mask:3>.", constraint(regex="[0-9]+")
-    both = re.fullmatch(r"12 \+ 7 = (.*), so Ada has (.*)\.", generate(tiny, text, constraint=number))
-    assert both and all(re.fullmatch("[0-9]+", one) for one in both.groups())
-    each = generate(tiny, text, constraint=[None, constraint(regex="[1-9]")])
-    assert re.search(r"so Ada has [1-9]\.$", each)
-    answers = generate(tiny, [text, "How many?"], constraint=[[number, None], constraint(regex="[a-z]+")])
-    assert re.match(r"12 \+ 7 = [0-9]+,", answers[0]) and re.fullmatch("[a-z]+", answers[1])
-    with pytest.raises(UncodeError, match=r"the constraint of gap 2 accepts fits into 3 tokens: it takes at least"):
-        generate(tiny, text, constraint=[None, constraint(choices=["one million and one apples"])])
-    with pytest.raises(UncodeError, match="1 constraint for 2 gaps: give one for each"):
-        generate(tiny, text, constraint=[number])
-    with pytest.raises(UncodeError, match="one for all gaps or one per gap, not"):
-        generate(tiny, text, constraint=["a", None])  # type: ignore[list-item]
+    toy, number = uncode.load("toy"), constraint(regex="[0-9]+")
+    text = "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>"
+    form = r"add 3 4 5 first 3 \+ 4 = ([0-9]+) , then (.*) = (.*)"
+    every = re.fullmatch(form, generate(toy, text, constraint=number))
+    assert every and all(re.fullmatch("[0-9]+", one) for one in every.groups())
+    each = [None, constraint(choices=["5 + 7"]), None]
+    assert ", then 5 + 7 = " in generate(toy, text, constraint=each)
+    answers = generate(toy, [text, "add 3 4 5"], constraint=[each, number], length=[None, 14])
+    assert ", then 5 + 7 = " in answers[0] and re.fullmatch("[0-9]+", answers[1])
+    for wrong, message in (
+        ([None, constraint(regex="[0-9 ]{12,}"), None], r"gap 2 accepts fits into 3 tokens: it takes at least \d+"),
+        ([None, None, constraint(regex="x")], "the constraint of gap 3 accepts no text that this model can write"),
+        ([number], "1 constraint for 3 gaps: give one for each"),
+        (["a", None, None], "one for all gaps or one per gap, not"),
+    ):
+        with pytest.raises(UncodeError, match=message):
+            generate(toy, text, constraint=wrong)  # type: ignore[arg-type]
     with pytest.raises(UncodeError, match=r"made by uncode.constraint"):
-        generate(tiny, "How many?", constraint=[[number]])
+        generate(toy, "add 3 4 5", constraint=[[number]])
 
 
 def test_a_trace_keeps_the_constraints_of_gaps() -> None:
