@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,10 +60,12 @@ def caches() -> str:
         parts.append(f'<text class="name" x="16" y="{y}">{name}</text>')
         for title, later in (("a refresh" if slides else "first step of a block", 0), ("a later step", 1)):
             start = 20 + 2 * later * slides  # two tokens of the window were written, and it slid
-            block, before = _span(start, start + 8), _span(20, 28)
-            since = {"since_refresh": 2, "since_prompt": 2, "first_mask_before": before.start} if later else {}
-            stop = {"stop_before": before.stop} if later else {}
-            place = Place(block, np.array([later]), block, COLUMNS, block.start, start=PROMPT, **since, **stop)
+            block, opened = _span(start, start + 8), _span(20, 28)
+            place = Place(block, np.array([later]), block, COLUMNS, block.start, start=PROMPT)
+            if later:
+                place = replace(
+                    place, first_mask_before=opened.start, stop_before=opened.stop, since_refresh=2, since_prompt=2
+                )
             plan = policy(place)
             parts.append(f'<text class="soft" x="90" y="{y}">{title}</text>')
             parts += _strip(y + 6, _columns(plan.window), _columns(plan.reuse), _columns(block))

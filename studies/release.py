@@ -42,4 +42,4 @@ def cut(version: str, root: Path = ROOT, today: str | None = None) -> None:
 
 
 if __name__ == "__main__":
-    cut(*sys.argv[1:2] or sys.exit("usage: python -m studies.release VERSION"))
+    cut(sys.argv[1] if len(sys.argv) == 2 else sys.exit("usage: python -m studies.release VERSION"))

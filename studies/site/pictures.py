@@ -53,7 +53,7 @@ def viewer(work: Path) -> None:
     with opened(page.as_uri()) as tab:
         scrubber = tab.locator("input[type=range]")
         scrubber.fill(str(int(scrubber.get_attribute("max") or 0) // 3))
-        tab.locator(".canvas").first.locator(".written:not([aria-label^=masked])").last.click()
+        tab.locator(".canvas").last.locator(".written:not([aria-label^=masked])").nth(11).click()
         shot(tab, "viewer")
 
 

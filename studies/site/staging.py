@@ -24,6 +24,8 @@ BESIDE = {
     "src/uncode/models/tiny/accuracy.svg": "tiny/accuracy.svg",
 }
 """Where pages that are not in `docs` lie in the site."""
+LAST_IN_SEARCH = ("log.md", "decisions.md", "changelog.md")
+"""Pages of the project's history, which have every word: a search finds them after all others."""
 OTHER = "files"
 """The folder for whatever else a page links to."""
 _CODE = re.compile(r"(```.*?```|`[^`\n]*`)", re.S)
@@ -68,4 +70,5 @@ def _page(source: Path, target: str, places: dict[Path, str], folder: Path) -> s
 
     parts = _CODE.split(source.read_text())
     prose = [part if at % 2 else _LINK.sub(moved, part) for at, part in enumerate(parts)]
-    return _LIST.sub(r"\1\n\n", "".join(prose))
+    boost = "---\nsearch: {boost: 0.1}\n---\n\n" if target in LAST_IN_SEARCH else ""
+    return boost + _LIST.sub(r"\1\n\n", "".join(prose))

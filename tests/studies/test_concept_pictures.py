@@ -9,6 +9,7 @@ from studies.card.claims import CLAIMS
 from studies.trainings import ROOT, trainings
 
 from studies import concept_pictures as pictures
+from uncode.analysis.figures.style import picture
 from uncode.evals.suite.report import points
 
 ORDER = (ROOT / "docs" / "order.md").read_text()
@@ -41,6 +42,6 @@ def test_the_diagrams_are_as_they_are_drawn_today() -> None:
 def test_every_picture_can_be_drawn() -> None:
     runs = trainings()
     for figure in (pictures.boundary(runs), pictures.trivial(runs[0])):
-        assert ElementTree.fromstring(pictures.picture(figure, "svg")).tag.endswith("svg")
+        assert ElementTree.fromstring(picture(figure, "svg")).tag.endswith("svg")
     for name in (pictures.BOUNDARY, pictures.TRIVIAL, pictures.STEP):
         assert f"pictures/{name}" in ORDER + (ROOT / "docs" / "step.md").read_text()

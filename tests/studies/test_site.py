@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from studies.site import links, numbers, reference, staging
+from studies.site import links, numbers, pictures, reference, staging
 from studies.site.hooks import on_page_content
 
 import uncode
@@ -114,6 +114,12 @@ def test_a_page_says_whom_it_serves_and_has_few_numbers(name: str) -> None:
     page = (ROOT / "docs" / f"{name}.md").read_text()
     assert re.match(r"# [^\n]+\n\nFor [^\n]*(:|who)", page)
     assert len(numbers.numbers(page)) <= numbers.LIMIT
+
+
+def test_every_picture_is_small_and_shown() -> None:
+    pages = "".join(page.read_text() for page in (ROOT / "README.md", *(ROOT / "docs").glob("*.md")))
+    for picture in (ROOT / "docs" / "pictures").iterdir():
+        assert f"pictures/{picture.name})" in pages and picture.stat().st_size <= pictures.MAX_BYTES, picture.name
 
 
 def test_the_limit_is_for_the_pages_that_teach() -> None:

@@ -24,6 +24,9 @@ LOOKED_AT = (
     "reference/python",
     "reference/samplers",
     "leaderboard",
+    "performance",
+    "viewer",
+    "tiny/card",
 )
 PHONE = 390
 
@@ -61,12 +64,24 @@ def test_a_page_fits_a_phone(browser: Any, page: str) -> None:
         tab.close()
 
 
-def test_search_works_in_a_folder(browser: Any) -> None:
+QUERIES = {
+    "frequency table": "Frequency tables",
+    "fp8": "Smaller weights",
+    "gap": "Fill gaps",
+    "stream": "Serve a model and call it",
+    "own benchmark": "Your own benchmark",
+    "threshold without labels": "without labels",
+}
+"""What a reader looks for, and a page among the first three that are found."""
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_search_finds_the_page_in_a_folder(browser: Any, query: str) -> None:
     tab = Tab(browser, SITE / "index.html")
     try:
-        tab.page.locator("input.md-search__input").fill("frequency table")
+        tab.page.locator("input.md-search__input").fill(query)
         tab.page.locator("a.md-search-result__link").first.wait_for(timeout=10_000)
-        assert any("Frequency tables" in text for text in tab.texts("a.md-search-result__link h1"))
+        assert any(QUERIES[query] in text for text in tab.texts("a.md-search-result__link h1")[:3])
         assert not tab.errors
     finally:
         tab.close()
