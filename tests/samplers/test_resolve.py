@@ -203,4 +203,4 @@ def test_a_new_option_is_one_row_and_a_preset() -> None:
 def test_the_shell_completes_shared_options() -> None:
     context = SimpleNamespace(params={"sampler": "uncode"})
     names = [name for name, _ in complete_setting(context, "cache=")]  # type: ignore[arg-type]
-    assert names == ["cache=auto", "cache=none", "cache=prefix", "cache=dual", "cache=window"]
+    assert names == ["cache=auto", "cache=none", "cache=prefix", "cache=dual", "cache=window", "cache=window-never"]

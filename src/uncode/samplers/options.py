@@ -19,7 +19,7 @@ DEFAULT_LENGTH = 96
 """Tokens of an answer where no length is given."""
 
 Algorithm = Literal["origin", "maskgit_plus", "topk_margin", "entropy"]
-Cache = Literal["auto", "none", "prefix", "dual", "window"]
+Cache = Literal["auto", "none", "prefix", "dual", "window", "window-never"]
 Delimiter = Literal["newline", "period", "comma"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Remasking = Literal["low_confidence", "random"]
@@ -98,8 +98,9 @@ _ROWS = (
     Option("boost", float, "exponent of the probability that a token gains as credit", AT_LEAST_0, (0, 1, 0.05)),
     Option("budget", float, "summed entropy of the masks before a position, in nats, up to which it is open",
            AT_LEAST_0, (0, 10, 0.1)),
-    Option("cache", Cache, "KV cache: none, prefix, dual or window; auto: prefix where the model has one, else none; "
-           "without blocks, prefix and dual save only the prompt, and window slides", default="none"),
+    Option("cache", Cache, "KV cache: none, prefix, dual, window or, never refreshed, window-never; auto: prefix where "
+           "the model has one, else none; without blocks, prefix and dual save only the prompt, and windows slide",
+           default="none"),
     Option("candidates", int, "positions that are tried in probes", FROM_2_TO_64, (2, 32, 1)),
     Option("clip", float, "upper bound of the informativeness -log p (the paper's alpha)",
            ABOVE_0, (0.5, 20, 0.5), can_be_none=True),

@@ -164,7 +164,7 @@ def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSched
         raise OptionError(f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.", "block_length")
     if given and isinstance(blocks, p.Blocks):
         blocks = replace(blocks, count=None, length=length)
-    slides = changes.get("cache") == "window" and "window" not in changes
+    slides = changes.get("cache") in ("window", "window-never") and "window" not in changes
     return p.SlidingWindow() if slides and blocks in (p.Blocks(), p.Blocks(count=1)) else blocks
 
 
@@ -191,5 +191,6 @@ def cache_named(name: Cache, slides: bool = False) -> p.CachePolicy:
         "prefix": p.PrefixCache(),
         "dual": p.DualCache(),
         "window": p.WindowCache(),
+        "window-never": p.WindowCache(every=None),
     }
     return caches[name]
