@@ -80,7 +80,7 @@ def main() -> None:
 def _measure(facts: Facts, masks: int) -> None:
     began = time.process_time()
     vocabulary = Vocabulary.of(facts)
-    _ = vocabulary.tries, vocabulary.fingerprint
+    _ = vocabulary.content
     print(f"vocabulary of {facts.vocab_size - 1:,} tokens: read in {time.process_time() - began:.2f} s")
     print(LINE.format("constraint", "compile s", "states", "classes", f"{masks} masks ms"))
     found = list[tuple[float, int, int, float]]()

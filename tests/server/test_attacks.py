@@ -48,6 +48,17 @@ def field(name: str, value: str, path: str = "/v1/completions") -> bytes:
 
 
 TEXT, CHAT = "/v1/completions", "/v1/chat/completions"
+CONSTRAINTS = {
+    "an expression of exponentially many states": json.dumps({"regex": "(?:a|b)*a(?:a|b){100}"}),
+    "a schema of 1 MB": f'{{"json_schema": {{"enum": {many(json.dumps("word"), size=1_000_000)}}}}}',
+    "nested repeats": json.dumps({"regex": "(?:(?:(?:a{1,90}){1,90}){1,90}){1,90}"}),
+    "a schema of keys that are optional": json.dumps(
+        {"json_schema": {"type": "object", "properties": {f"k{n}": {"type": "number"} for n in range(9000)}}}
+    ),
+    "a deep schema": '{"json_schema": ' + '{"items":' * 900 + "{}" + "}" * 901,
+    "many choices of one beginning": json.dumps({"choices": ["a" * n for n in range(700)]}),
+}
+"""Constraints that are refused after much work."""
 WORDS = json.dumps("word " * (BYTES // 5))
 ATTACKS: dict[str, tuple[str, bytes]] = {
     "a stop string of 100 kB": (TEXT, field("stop", json.dumps("x" * 100_000))),
@@ -77,6 +88,8 @@ ATTACKS: dict[str, tuple[str, bytes]] = {
         ),
     ),
     "escaped quotes without an end": (TEXT, b"[" * 32_769 + b'\\"' * 16_000),
+    **{f"a constraint: {name}": (TEXT, field("constraint", one)) for name, one in CONSTRAINTS.items()},
+    "a schema in a text": (TEXT, field("structured_outputs", json.dumps({"json": "[" * 900_000}))),
 }  # fmt: skip
 
 

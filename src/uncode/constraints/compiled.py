@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import re
 import zipfile
 import zlib
+from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +20,7 @@ from ..util.fetch import cache_folder
 from ..util.write import write_whole
 from .byte_dfa import ByteDfa, determinize
 from .expression import parse
+from .json_schema import any_json, expression_of
 from .token_dfa import TokenDfa, token_dfa
 from .vocabulary import Vocabulary
 
@@ -30,6 +34,17 @@ VERSION = 1
 """Of the files; raise it when the automaton of an expression changes."""
 
 
+def expression_from(source: Mapping[str, Any]) -> str:
+    """The regular expression of what a constraint is made of: {"regex": ...}, {"choices": [...]}, {"json_schema": ...},
+    or {"json": depth}."""
+    ((kind, value),) = source.items()
+    if kind == "choices":
+        return "|".join(f"(?:{re.escape(one)})" for one in value)
+    if kind == "json_schema":
+        return expression_of(value)
+    return any_json(value) if kind == "json" else str(value)
+
+
 @lru_cache(maxsize=MAX_KEPT)
 def byte_dfa(expression: str) -> ByteDfa:
     """The byte automaton of an expression."""
@@ -39,25 +54,38 @@ def byte_dfa(expression: str) -> ByteDfa:
 @lru_cache(maxsize=MAX_KEPT)
 def compiled(expression: str, vocabulary: Vocabulary) -> TokenDfa:
     """The token automaton of an expression."""
-    if vocabulary.size < LARGE:
-        return token_dfa(byte_dfa(expression), vocabulary)
-    name = hashlib.sha256(f"{VERSION}\n{vocabulary.fingerprint}\n{expression}".encode()).hexdigest()[:32]
-    file = cache_folder() / "constraints" / f"{name}.npz"
-    found = _read(file, vocabulary.size)
+    name, found = cached(expression, vocabulary)
     if found is None:
         found = token_dfa(byte_dfa(expression), vocabulary)
-        _write(file, found)
+        if name:
+            keep(name, content_of(found))
     return found
 
 
-def _read(file: Path, size: int) -> TokenDfa | None:
-    """A file's automaton; None where there is none, or it is damaged."""
+def cached(expression: str, vocabulary: Vocabulary) -> tuple[str, TokenDfa | None]:
+    """The name of an expression's file, and its automaton; no name for a small vocabulary, and None where there is no
+    file, or a damaged one."""
+    if vocabulary.size < LARGE:
+        return "", None
+    name = hashlib.sha256(f"{VERSION}\n{vocabulary.fingerprint}\n{expression}".encode()).hexdigest()[:32]
     try:
-        with file.open("rb") as stored, np.load(stored, allow_pickle=False) as arrays:
+        return name, read(_file(name).read_bytes(), vocabulary.size)
+    except OSError:
+        return name, None
+
+
+def read(content: bytes, size: int) -> TokenDfa | None:
+    """The automaton over `size` tokens with this content; None where it is damaged."""
+    try:
+        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
             found = TokenDfa(arrays["table"], arrays["class_of"], int(arrays["start"]), arrays["accepts"])
         return found if _is_whole(found, size) else None
     except (OSError, ValueError, KeyError, TypeError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error):
         return None
+
+
+def _file(name: str) -> Path:
+    return cache_folder() / "constraints" / f"{name}.npz"
 
 
 def _is_whole(found: TokenDfa, size: int) -> bool:
@@ -72,14 +100,20 @@ def _is_whole(found: TokenDfa, size: int) -> bool:
     )
 
 
-def _write(file: Path, found: TokenDfa) -> None:
-    """Keep an automaton for other processes. Where that cannot be, nothing is lost but time."""
+def content_of(found: TokenDfa) -> bytes:
+    """An automaton as bytes."""
     content = io.BytesIO()
     arrays = {"table": found.table, "class_of": found.class_of, "accepts": found.accepts}
     np.savez_compressed(content, start=np.array(found.start), **arrays)  # type: ignore[arg-type]
+    return content.getvalue()
+
+
+def keep(name: str, content: bytes) -> None:
+    """Keep an automaton for other processes. Where that cannot be, nothing is lost but time."""
+    file = _file(name)
     with suppress(OSError, UncodeError):
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(file, content.getvalue())
+        write_whole(file, content)
         files = sorted(file.parent.glob("*.npz"), key=lambda one: one.stat().st_mtime)
         for old in files[:-MAX_FILES]:
             old.unlink(missing_ok=True)

@@ -65,18 +65,22 @@ class Automaton(constraint.Automaton):
         leads[self._source, self._target] = True
         return leads
 
+    @property
+    def cost(self) -> int:
+        """About the nanoseconds of a first look at a column. Later ones take less: sets of states come back."""
+        return self._states**2 // 4 + 8 * len(self._source)
+
     def open(self, tokens: Ints) -> Completions:
         return Completions(self, tokens)
 
     def shortest(self) -> int | None:
-        states, seen, end = self.start, set[bytes](), int.from_bytes(self.end)
+        states, seen, end = self.start, 0, int.from_bytes(self.end)
         for length in range(self._states + 1):
-            if int.from_bytes(states) & end:
+            found = int.from_bytes(states)
+            if found & end:
                 return length
-            if states in seen:
-                break
-            seen.add(states)
-            states = self.forward(states, MASK)
+            new, seen = found & ~seen, seen | found  # from a state that was reached earlier, the end is no nearer
+            states = self.forward(new.to_bytes(len(states)), MASK)
         return None
 
     def forward(self, states: bytes, of_class: int) -> bytes:

@@ -15,9 +15,9 @@ from ..core import constraint as core
 from ..core.denoiser import Facts
 from ..core.errors import UncodeError, require, shown
 from ..core.support.arguments import checks_arguments
-from .compiled import byte_dfa, compiled
+from .compiled import byte_dfa, compiled, expression_from
 from .completions import Automaton
-from .json_schema import ANY_JSON_DEPTH, any_json, expression_of
+from .json_schema import ANY_JSON_DEPTH
 from .vocabulary import Vocabulary, vocabulary_of
 
 MAX_KEPT = 64
@@ -99,18 +99,21 @@ def constraint(
     require(len(named) == 1, f'a constraint is one of regex=, choices=, json_schema= and "json", not {_listed(named)}.')
     if regex is not None:
         require(isinstance(regex, str), f"regex must be a text, not {shown(regex)}.")
-        return TextConstraint(regex, {"regex": regex})
+        return _made_of({"regex": regex})
     if choices is not None:
         fits = isinstance(choices, Sequence) and not isinstance(choices, str) and len(choices) > 0
         require(
             fits and all(isinstance(c, str) for c in choices), f"choices are texts in a list, not {shown(choices)}."
         )
-        return TextConstraint("|".join(f"(?:{re.escape(one)})" for one in choices), {"choices": list(choices)})
+        return _made_of({"choices": list(choices)})
     if json_schema is not None:
-        data = _as_data(json_schema)
-        return TextConstraint(expression_of(data), {"json_schema": data})
+        return _made_of({"json_schema": _as_data(json_schema)})
     require(kind == JSON, f'the constraint without a keyword is "json", not {shown(kind)}.')
-    return TextConstraint(any_json(), {"json": ANY_JSON_DEPTH})
+    return _made_of({"json": ANY_JSON_DEPTH})
+
+
+def _made_of(source: Mapping[str, Any]) -> TextConstraint:
+    return TextConstraint(expression_from(source), source)
 
 
 def _as_data(schema: object) -> Any:

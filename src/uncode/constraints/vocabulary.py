@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..core.denoiser import Facts
 from ..core.errors import UncodeError, require, shown
+
+if TYPE_CHECKING:  # the process that compiles needs no torch
+    from ..core.denoiser import Facts
 
 _BYTE = 6
 """Characters of a token that stands for a byte, `<0x0A>`."""
@@ -53,6 +56,21 @@ class Trie:
         by_text[:, index] = level, node
         return cls(levels, by_text[0], by_text[1])
 
+    @property
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """All of it."""
+        none = [(np.zeros(0, np.int64), np.zeros(0, np.uint8))]
+        parents, bytes_ = (np.concatenate([level[part] for level in self.levels or none]) for part in (0, 1))
+        sizes = np.array([len(parent) for parent, _ in self.levels])
+        return {"parents": parents, "bytes": bytes_, "sizes": sizes, "level": self.level, "node": self.node}
+
+    @classmethod
+    def read(cls, arrays: Mapping[str, NDArray[Any]]) -> Trie:
+        """The trie with these arrays."""
+        ends = np.cumsum(arrays["sizes"])[:-1]
+        pairs = zip(np.split(arrays["parents"], ends), np.split(arrays["bytes"], ends), strict=True)
+        return cls(list(pairs), arrays["level"], arrays["node"])
+
 
 @dataclass(frozen=True, eq=False)
 class Vocabulary:
@@ -61,28 +79,42 @@ class Vocabulary:
     size: int
     ids: NDArray[np.int64]
     """The tokens with a text; the model never needs another one, but for EOS."""
-    later: list[bytes]
-    """What each of them adds to a text before it."""
-    first: list[bytes] | None
-    """What each adds to an empty one; None where that is the same."""
     eos_ids: tuple[int, ...]
+    tries: tuple[Trie, Trie | None]
+    """What each token adds to a text before it, and what to an empty one; None where that is the same."""
+    fingerprint: str
+    """A hash of all of it."""
 
     @cached_property
-    def tries(self) -> tuple[Trie, Trie | None]:
-        return Trie.of(self.later), None if self.first is None else Trie.of(self.first)
+    def content(self) -> bytes:
+        """All of it, for the process that compiles."""
+        facts = {"size": np.array(self.size), "eos_ids": np.array(self.eos_ids, np.int64), "ids": self.ids}
+        facts["fingerprint"] = np.array(self.fingerprint)
+        for name, trie in zip(("later", "first"), self.tries, strict=True):
+            facts |= {} if trie is None else {f"{name}_{part}": one for part, one in trie.arrays.items()}
+        content = io.BytesIO()
+        np.savez(content, **facts)  # type: ignore[arg-type]
+        return content.getvalue()
 
     @cached_property
     def continued(self) -> Vocabulary:
         """The same behind a text."""
-        return self if self.first is None else replace(self, first=None)
+        later, first = self.tries
+        digest = hashlib.sha256(f"{self.fingerprint} continued".encode()).hexdigest()[:32]
+        return self if first is None else replace(self, tries=(later, None), fingerprint=digest)
 
-    @cached_property
-    def fingerprint(self) -> str:
-        """A hash of all of it."""
-        digest = hashlib.sha256(repr((self.size, self.eos_ids)).encode() + self.ids.tobytes())
-        for texts in (self.later, self.first or []):
-            digest.update(np.array([len(text) for text in texts]).tobytes() + b"".join(texts))
-        return digest.hexdigest()[:32]
+    @classmethod
+    def read(cls, content: bytes) -> Vocabulary:
+        """The vocabulary with this content."""
+        with np.load(io.BytesIO(content), allow_pickle=False) as found:
+            arrays = dict(found)
+        later, first = (
+            {key.removeprefix(f"{name}_"): one for key, one in arrays.items() if key.startswith(name)}
+            for name in ("later", "first")
+        )
+        tries = Trie.read(later), Trie.read(first) if first else None
+        eos_ids = tuple(arrays["eos_ids"].tolist())
+        return cls(int(arrays["size"]), arrays["ids"], eos_ids, tries, str(arrays["fingerprint"]))
 
     @classmethod
     def of(cls, facts: Facts) -> Vocabulary:
@@ -97,28 +129,29 @@ class Vocabulary:
         ids = [n for n in range(size) if n not in special]
         later, first = _texts(tokenizer, backend, ids)
         known = [at for at, text in enumerate(later) if text is not None]
-        found = cls(
-            facts.vocab_size,
-            np.array([ids[at] for at in known], dtype=np.int64),
-            [text for at in known if (text := later[at]) is not None],
-            None if first is None else [first[at] for at in known],
-            facts.eos_ids,
-        )
-        found._check(tokenizer)
-        return found
+        numbers = np.array([ids[at] for at in known], dtype=np.int64)
+        texts = [text for at in known if (text := later[at]) is not None]
+        at_start = None if first is None else [first[at] for at in known]
+        _check(tokenizer, numbers, texts, at_start)
+        digest = hashlib.sha256(repr((facts.vocab_size, facts.eos_ids)).encode() + numbers.tobytes())
+        for each in (texts, at_start or []):
+            digest.update(np.array([len(text) for text in each]).tobytes() + b"".join(each))
+        tries = Trie.of(texts), None if at_start is None else Trie.of(at_start)
+        return cls(facts.vocab_size, numbers, facts.eos_ids, tries, digest.hexdigest()[:32])
 
-    def _check(self, tokenizer: Any) -> None:
-        """Raise unless texts follow from their tokens, for pairs all over the vocabulary."""
-        count = len(self.ids)
-        for at in np.linspace(0, count - 1, min(CHECKED, count)).astype(int).tolist():
-            other = (at * 7919 + 13) % count
-            ids, parts = [int(self.ids[at]), int(self.ids[other])], (self.first or self.later)[at] + self.later[other]
-            text = str(tokenizer.decode(ids, skip_special_tokens=True))
-            require(
-                "\ufffd" in text or text == parts.decode(errors="replace"),
-                f"this tokenizer writes {shown(text)} for tokens {ids[0]} and {ids[1]}, which alone are "
-                f"{shown(parts.decode(errors='replace'))}: a constraint needs one whose texts follow from its tokens.",
-            )
+
+def _check(tokenizer: Any, numbers: NDArray[np.int64], later: list[bytes], first: list[bytes] | None) -> None:
+    """Raise unless texts follow from their tokens, for pairs all over the vocabulary."""
+    count = len(numbers)
+    for at in np.linspace(0, count - 1, min(CHECKED, count)).astype(int).tolist():
+        other = (at * 7919 + 13) % count
+        ids, parts = [int(numbers[at]), int(numbers[other])], (first or later)[at] + later[other]
+        text = str(tokenizer.decode(ids, skip_special_tokens=True))
+        require(
+            "\ufffd" in text or text == parts.decode(errors="replace"),
+            f"this tokenizer writes {shown(text)} for tokens {ids[0]} and {ids[1]}, which alone are "
+            f"{shown(parts.decode(errors='replace'))}: a constraint needs one whose texts follow from its tokens.",
+        )
 
 
 MAX_KEPT = 8

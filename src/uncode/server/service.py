@@ -6,7 +6,8 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
@@ -18,10 +19,11 @@ from ..engine import Engine
 from ..samplers.options import DEFAULT_SAMPLER
 from ..version import __version__
 from .api.fields import DecodeFields
+from .decoding.constraints import Compiled, Constraints
 from .decoding.prompts import PreparedPrompt, Prompts
 from .decoding.reader import Wanted
 from .decoding.samplers import Choice, Samplers
-from .decoding.served_request import ServedRequest, ServedRow
+from .decoding.served_request import ServedRequest, ServedRow, late
 from .engine_thread import EngineThread
 from .errors import ApiError, Json, shutting_down
 from .logs import Log
@@ -50,6 +52,7 @@ class Service:
         self.engine = engine or Engine(denoiser, max_rows=limits.rows, short_rows=max(1, limits.rows // 8))
         self.thread = EngineThread(self.engine, self.metrics, self.log)
         self.prompts = Prompts(denoiser, limits, settings.length)
+        self.constraints = Constraints(denoiser, limits, self.log)
         self.began = int(time.time())
         self.is_stopping = False
         kinds = (str(denoiser.dtype).removeprefix("torch."), denoiser.about.get("weights"))
@@ -83,11 +86,33 @@ class Service:
             message = f"{choices} choices are too many: this server decodes at most {most} a request."
             raise ApiError(400, message, param="prompt" if body.prompt_count > most else "n")
 
-    def start(self, body: DecodeFields, prompts: Sequence[PreparedPrompt], logprobs: int | None) -> ServedRequest:
-        """Start to decode the prompts of a body."""
-        wanted = self._wanted(body, logprobs)
-        stop_at_eos = body.stop_at_eos and not body.ignore_eos and all(prompt.is_answer for prompt in prompts)
-        choice = Choice(body.sampler, body.options(), stop_at_eos)
+    async def compile(
+        self, body: DecodeFields, prompts: Sequence[PreparedPrompt], param: str, source: Mapping[str, Any]
+    ) -> Compiled:
+        """The constraint of a body, which the field `param` asks for."""
+        if not all(prompt.is_answer for prompt in prompts):
+            raise ApiError(400, "a prompt with gaps takes no constraint: leave it out.", param=param)
+        ban = self._sampler(self._choice(body, prompts)).propose.ban
+        spans = {stop - start for prompt in prompts for start, stop in prompt.prompt.gaps}
+        try:
+            async with asyncio.timeout(self.settings.limits.seconds):
+                return await self.constraints.compiled(source, ban, spans)
+        except UncodeError as error:
+            raise ApiError(400, str(error), param=param, code="invalid_constraint") from None
+        except TimeoutError:
+            raise late(self.settings.limits.seconds) from None
+
+    def start(
+        self,
+        body: DecodeFields,
+        prompts: Sequence[PreparedPrompt],
+        logprobs: int | None,
+        constraint: Compiled | None = None,
+        began: float | None = None,
+    ) -> ServedRequest:
+        """Start to decode the prompts of a body, which arrived at the time `began`."""
+        wanted = self._wanted(body, logprobs, constraint)
+        choice = self._choice(body, prompts)
         sampler = self._sampler(choice)
         if logprobs and not isinstance(sampler.propose, Greedy):
             raise ApiError(
@@ -99,10 +124,11 @@ class Service:
         seed = secrets.randbits(31) if body.seed is None else body.seed
         recipe = {"seed": seed} | self.samplers.repeated(choice)
         served = ServedRequest(asyncio.get_running_loop(), self.settings.limits.seconds, recipe, self.thread.cancel)
+        served.began = served.began if began is None else began
         for number, prompt in enumerate(one for one in prompts for _ in range(body.n or 1)):
             canvas = Canvas.infill([prompt.prompt.ids], mask_id=self.denoiser.mask_id)
             reader = prompt.reader(self.denoiser, wanted)
-            served.rows.append(ServedRow(served, canvas, sampler, seed + number, reader))
+            served.rows.append(ServedRow(served, canvas, sampler, seed + number, reader, constraint))
         limits = self.settings.limits
         if not self.thread.submit(served.rows, limits.rows + limits.queue):
             raise ApiError(
@@ -133,6 +159,10 @@ class Service:
         }
         return facts | ({"answers": [one.text for one in outputs]} if self.settings.log_prompts else {})
 
+    def _choice(self, body: DecodeFields, prompts: Sequence[PreparedPrompt]) -> Choice:
+        stop_at_eos = body.stop_at_eos and not body.ignore_eos and all(prompt.is_answer for prompt in prompts)
+        return Choice(body.sampler, body.options(), stop_at_eos)
+
     def _sampler(self, choice: Choice) -> Sampler:
         try:
             return self.samplers.build(choice)
@@ -140,12 +170,13 @@ class Service:
             option = error.option if isinstance(error, OptionError) else ""
             raise ApiError(400, str(error), param=option or "sampler", code="invalid_sampler") from None
 
-    def _wanted(self, body: DecodeFields, logprobs: int | None) -> Wanted:
+    def _wanted(self, body: DecodeFields, logprobs: int | None, constraint: Compiled | None) -> Wanted:
         stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
         wanted = Wanted(
             stops=tuple(stop for stop in stops if stop),
             stop_ids=frozenset(body.stop_token_ids or ()),
             ignores_eos=bool(body.ignore_eos),
+            is_constrained=constraint is not None,
             stream=bool(body.stream),
             commits=body.commits,
             diffusing=body.diffusing,

@@ -27,6 +27,20 @@ class ServerLimits:
     """For the headers of a request, for its body, for an answer that is not read, and for an idle connection."""
     choices: int = 32
     """Rows of one request: prompts times `n`."""
+    constraint_seconds: float = 10.0
+    """To compile a constraint, in a process of its own."""
+    constraint_bytes: int = 1 << 30
+    """Memory of that process."""
+    constraint_workers: int = 2
+    """Such processes at a time."""
+    constraints: int = 64
+    """Compiled constraints that are kept for later requests, and constraints that may wait to be compiled: the next
+    request is answered with 429."""
+    constraint_characters: int = 262_144
+    """Of a constraint as JSON."""
+    constraint_step_seconds: float = 2.0
+    """Of a processor for the first look of a compiled constraint at all masks of its row, by an estimate. The batch
+    waits for the looks at each step, which take a small part of it."""
 
 
 @dataclass(frozen=True)

@@ -355,6 +355,34 @@ def test_a_commit_without_a_log_probability_is_drawn(tab: Open, quick: Running) 
     assert "probability\n\u2013" in shown.page.locator(".details").inner_text()
 
 
+def test_a_constraint_holds_and_what_it_fixes_is_grey(tab: Open, tiny: Running) -> None:
+    """It is in the link too, and in what is copied."""
+    shown = tab(tiny)
+    field = shown.page.get_by_label("text of the constraint")
+    assert field.is_hidden()
+    shown.page.get_by_label("constraint", exact=True).select_option("regex")
+    field.fill("Mia has [0-9]{1,2} shells")
+    decode(shown)
+    text = copied(shown, "Copy the text")
+    assert re.fullmatch("Mia has [0-9]{1,2} shells", text)
+    grey = "".join(shown.texts(".canvas .forced"))
+    assert (
+        "shells" in grey and not re.search("[0-9]", grey) and "that the constraint allows" in shown.texts(".signs")[0]
+    )
+    assert run_python(copied(shown, "Copy: Python")) == text
+    assert "--regex 'Mia has [0-9]{1,2} shells'" in copied(shown, "Copy: Command line")
+    with running(tiny.service.denoiser, replace(LIVE, length=24)) as server:
+        other = tab(server)
+        other.page.evaluate("fragment => (location.hash = fragment)", shown.page.url.partition("#")[2])
+        other.page.wait_for_function("document.querySelector('.constraint select').value === 'regex'")
+        assert other.page.get_by_label("text of the constraint").input_value() == "Mia has [0-9]{1,2} shells"
+        other.page.get_by_label("constraint", exact=True).select_option("json_schema")
+        button(other, "Decode").click()
+        other.page.locator(".problem", has_text="The JSON schema is no JSON").wait_for()
+        button(other, "Insert a gap").click()
+        assert other.page.get_by_label("constraint", exact=True).is_hidden()
+
+
 def test_a_reload_and_a_link_keep_the_settings(tab: Open, quick: Running) -> None:
     shown = tab(quick)
     assert shown.page.url == f"{quick.address}/", "an untouched page has no settings in its address"

@@ -7,15 +7,14 @@ that make tensors, in a process that has given up its rights before (`unpickle.p
 from __future__ import annotations
 
 import json
-import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, require
+from ...sandbox.confined import confined_python
 from ...util.paths import make_folder
 from ...util.write import new_file, write_whole
 from .checkpoint import StoredTensor, read_header
@@ -96,10 +95,8 @@ def _may_be_tied(folder: Path) -> bool:
 
 def _unpickle(source: Path, output: int, ties: bool) -> dict[str, str]:
     """Let another process write the tensors of `source` to the descriptor. Returns the names that it left out."""
-    words = [str(source.resolve()), str(output), str(int(ties))]
-    command = [sys.executable, "-P", "-m", f"{__package__}.unpickle", *words]
-    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
-    environment |= {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+    words = (str(source.resolve()), str(output), str(int(ties)))
+    command, environment = confined_python(f"{__package__}.unpickle", *words)
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, pass_fds=[output], check=False
     )

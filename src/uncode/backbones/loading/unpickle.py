@@ -20,7 +20,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...sandbox.guest.confine import confine
+from ...sandbox.guest.confine import confine_to
 
 KINDS = {
     torch.float64: "F64",
@@ -68,10 +68,7 @@ def main() -> None:
 
 def give_up_rights(size: int) -> None:
     """Confine this process. The limits allow for a file of `size` bytes, and a copy of it."""
-    pages = int(Path("/proc/self/statm").read_text().split()[0]) if sys.platform == "linux" else 0
-    room = 2 * size + SPARE_BYTES
-    memory = pages * os.sysconf("SC_PAGE_SIZE") + room
-    confine({"cpu": 60 + size // BYTES_PER_SECOND, "memory": memory, "disk": room, "files": 64}, own_files=False)
+    confine_to(60 + size // BYTES_PER_SECOND, 2 * size + SPARE_BYTES)
 
 
 def read_weights(source: Path) -> dict[str, Tensor]:

@@ -89,6 +89,15 @@ def command(
     read_timeout: Annotated[
         float, Option("--read-timeout", min=0.1, metavar="SECONDS", help="Seconds that a client may be silent or slow.")
     ] = LIMITS.read_seconds,
+    constraint_timeout: Annotated[
+        float, Option(min=0.1, metavar="SECONDS", help="Seconds to compile a constraint of a request.")
+    ] = LIMITS.constraint_seconds,
+    constraint_memory: Annotated[
+        int, Option(min=1, metavar="BYTES", help="Bytes that compiling one may take.")
+    ] = LIMITS.constraint_bytes,
+    constraint_workers: Annotated[
+        int, Option(min=1, metavar="N", help="Constraints that are compiled at a time.")
+    ] = LIMITS.constraint_workers,
     grace: Annotated[
         float, Option(min=0, metavar="SECONDS", help="Seconds that running rows have to finish after a signal to stop.")
     ] = 30.0,
@@ -121,7 +130,18 @@ def command(
       uncode serve --ray --replicas 2 --max-replicas 8
     """
     limits = ServerLimits(
-        rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
+        rows,
+        queue,
+        max_prompt,
+        max_tokens,
+        context,
+        max_body,
+        connections,
+        seconds=timeout,
+        read_seconds=read_timeout,
+        constraint_seconds=constraint_timeout,
+        constraint_bytes=constraint_memory,
+        constraint_workers=constraint_workers,
     )
     tokens = length or min(DEFAULT_LENGTH, max_tokens)
     require(

@@ -13,7 +13,8 @@ from pydantic.json_schema import SkipJsonSchema
 
 from ..decoding.prompts import PreparedPrompt, Prompts
 from ..errors import ApiError
-from .fields import TEXT_OR_LIST, UNSUPPORTED, Body, DecodeFields, Identifier, NeverSet, NoneOrOne, Whole, _only
+from .constraint_fields import ConstrainedFields
+from .fields import TEXT_OR_LIST, UNSUPPORTED, Body, Identifier, NeverSet, NoneOrOne, Whole, _only
 
 MAX_MESSAGES = 2048
 """Messages of a chat, and parts of a message."""
@@ -39,7 +40,7 @@ PromptField = Annotated[
 ]
 
 
-class CompletionBody(DecodeFields):
+class CompletionBody(ConstrainedFields):
     """The body of /v1/completions."""
 
     prompt: PromptField | None = Field(
@@ -96,7 +97,7 @@ class CompletionBody(DecodeFields):
         return [read.answer(one, length) if isinstance(one, str) else read.ids(list(one), length) for one in prompt]
 
 
-class FimBody(DecodeFields):
+class FimBody(ConstrainedFields):
     """The body of /v1/fim/completions: the text between a prompt and a suffix."""
 
     prompt: StrictStr
@@ -161,19 +162,12 @@ class Message(Body):
         return {"role": "system" if self.role == "developer" else self.role, "content": content}
 
 
-class ResponseFormat(Body):
-    """The format of the answer: text."""
-
-    type: Literal["text"]
-
-
-class ChatBody(DecodeFields):
+class ChatBody(ConstrainedFields):
     """The body of /v1/chat/completions."""
 
     messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
     logprobs: StrictBool | None = None
     top_logprobs: NoneOrOne | None = Field(None, description="1 at temperature 0 alone.")
-    response_format: ResponseFormat | None = None
     modalities: Annotated[Annotated[list[StrictStr], Field(fail_fast=True)] | None, _only(["text"])] = None
     tools: Annotated[list[object] | None, _only([], why="tools")] = None
     functions: Annotated[list[object] | None, _only([], why="tools")] = None

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import traceback
 from collections.abc import AsyncIterator, Awaitable
+from functools import partial
 from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
+from ..decoding.prompts import PreparedPrompt
 from ..decoding.reader import CompletionOutput
 from ..decoding.served_request import RowEvent, ServedRequest
 from ..errors import CLIENT_GONE, ApiError, Json, json_response, unexpected
 from ..service import Service
 from .bodies import ChatBody, CompletionBody, FimBody
+from .constraint_fields import Asked
 from .fields import DecodeFields
 from .read_body import BodyRoute, near_or_off_the_loop
 from .replies import ChatAnswer, ChatReply, Reply, TextAnswer, TextReply, decoded, server_sent
 from .responses import ResponsesAnswer, ResponsesBody, ResponsesReply
 
 T = TypeVar("T")
+AnyBody = CompletionBody | FimBody | ChatBody | ResponsesBody
 PROMPT_FIELDS = {"prompt", "suffix", "infill", "messages", "instructions", "input"}
 """What a log shows of a body, where it shows prompts."""
 
@@ -66,14 +71,17 @@ def _length(body: DecodeFields) -> int | None:
 async def _answer(
     service: Service,
     request: Request,
-    body: CompletionBody | FimBody | ChatBody | ResponsesBody,
+    body: AnyBody,
     kind: type[Reply],
     logprobs: int | None,
 ) -> Response:
     service.check(body)
     length = _length(body)
-    prompts = await near_or_off_the_loop(request, lambda: body.prepare(service.prompts, length))
-    served = service.start(body, prompts, logprobs)
+    began = time.monotonic()
+    read = partial(_prepared, service, body, length)
+    prompts, asked = await near_or_off_the_loop(request, read)
+    constraint = None if asked is None else await _unless_gone(request, service.compile(body, prompts, *asked))
+    served = service.start(body, prompts, logprobs, constraint, began)
     reply = kind(
         model=service.settings.name,
         fingerprint=service.fingerprint,
@@ -87,12 +95,12 @@ async def _answer(
     if service.settings.log_prompts:
         facts["prompt"] = body.model_dump(include=PROMPT_FIELDS, exclude_none=True)
     if not body.stream:
-        await _unless_gone(request, served, _ended(served))
+        await _unless_gone(request, _ended(served), served)
         facts |= service.count(served, reply.prompt_tokens)
         return json_response(reply.answer(served.outputs))
     usage = body.stream_options is not None and body.stream_options.include_usage
     events = served.events()
-    first = await _unless_gone(request, served, anext(events))  # an error before the first forward has its own status
+    first = await _unless_gone(request, anext(events), served)  # an error before the first forward has its own status
     chunks = _stream(service, served, reply, usage, facts, _chained(first, events))
     return StreamingResponse(chunks, media_type="text/event-stream", headers=NO_BUFFER)
 
@@ -101,7 +109,12 @@ NO_BUFFER = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """Proxies hand on a stream as it comes."""
 
 
-async def _unless_gone(request: Request, served: ServedRequest, found: Awaitable[T]) -> T:
+def _prepared(service: Service, body: AnyBody, length: int | None) -> tuple[list[PreparedPrompt], Asked | None]:
+    """The prompts of a body, and its constraint."""
+    return body.prepare(service.prompts, length), body.asked_constraint()
+
+
+async def _unless_gone(request: Request, found: Awaitable[T], served: ServedRequest | None = None) -> T:
     """What a request finds. If the client leaves, or on an error, its rows are dropped."""
     work = asyncio.ensure_future(found)
     gone = asyncio.ensure_future(_disconnected(request))
@@ -111,7 +124,8 @@ async def _unless_gone(request: Request, served: ServedRequest, found: Awaitable
             raise ApiError(CLIENT_GONE, "the client has closed the connection.")
         return work.result()
     except BaseException:
-        served.cancel()
+        if served is not None:
+            served.cancel()
         raise
     finally:
         for task in (work, gone):

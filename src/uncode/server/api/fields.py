@@ -90,7 +90,7 @@ class Body(BaseModel):
     @classmethod
     def _keep_one_unknown_field(cls, data: Any) -> Any:
         """One unknown field refuses a body. A million would cost a million errors."""
-        known = cls.model_fields
+        known = {field.alias or name for name, field in cls.model_fields.items()}
         first = next((name for name in data if name not in known), None) if isinstance(data, dict) else None
         return data if first is None else {name: data[name] for name in (*known, first) if name in data}
 

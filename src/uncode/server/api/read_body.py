@@ -55,7 +55,7 @@ async def _read(request: Request, kind: type[Body]) -> Body:
 
 
 def _parsed(content: bytes, kind: type[Body]) -> Body:
-    if _containers(content) > MAX_CONTAINERS and _containers(_outside_strings(content)) > MAX_CONTAINERS:
+    if containers(content) > MAX_CONTAINERS and containers(_outside_strings(content)) > MAX_CONTAINERS:
         raise ApiError(400, f"the body has too many lists and objects: send at most {MAX_CONTAINERS}.")
     try:
         data = json.loads(content.decode("utf-8-sig", "surrogatepass"))
@@ -75,7 +75,8 @@ def _outside_strings(content: bytes) -> bytes:
     return b"".join(without_escapes.split(b'"')[::2])
 
 
-def _containers(content: bytes) -> int:
+def containers(content: bytes) -> int:
+    """At most so many lists and objects are in JSON."""
     return content.count(b"[") + content.count(b"{")
 
 

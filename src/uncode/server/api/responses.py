@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictStr, Tag
+from pydantic import Field, StrictBool, StrictStr, Tag, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
 from ..decoding.prompts import PreparedPrompt, Prompts
 from ..decoding.reader import CompletionOutput, Update
 from ..errors import Json
-from .bodies import MAX_MESSAGES, Message, ResponseFormat
-from .fields import TEXT_OR_LIST, AtLeastOne, Body, DecodeFields, Identifier, NeverSet, _only
+from .bodies import MAX_MESSAGES, Message
+from .constraint_fields import ConstrainedFields, Format, Schema, Source, source_of
+from .fields import TEXT_OR_LIST, AtLeastOne, Body, Identifier, NeverSet, _only
 from .replies import AnswerPart, Reply
 
 
@@ -26,14 +27,30 @@ class InputMessage(Message):
     phase: NeverSet = None
 
 
-class TextOptions(Body):
-    """How the text is written: as text."""
+class TextFormat(Body):
+    """The format of the answer, as `response_format` of the other endpoints has it."""
 
-    format: ResponseFormat | None = None
+    type: Format
+    name: Identifier = None
+    description: StrictStr | None = None
+    schema_: Schema | None = Field(None, alias="schema")
+    strict: StrictBool | None = None
+
+    @model_validator(mode="after")
+    def _check_schema(self) -> TextFormat:
+        if (self.schema_ is not None) != (self.type == "json_schema"):
+            raise ValueError('schema goes with the type "json_schema"')
+        return self
+
+
+class TextOptions(Body):
+    """How the text is written."""
+
+    format: TextFormat | None = None
     verbosity: Annotated[StrictStr | None, _only("medium")] = None
 
 
-class ResponsesBody(DecodeFields):
+class ResponsesBody(ConstrainedFields):
     """The body of /v1/responses."""
 
     input: Annotated[
@@ -43,7 +60,8 @@ class ResponsesBody(DecodeFields):
     ]
     instructions: StrictStr | None = Field(None, description="A system message before the input.")
     max_output_tokens: AtLeastOne | None = Field(None, description="Tokens to generate: the masks of the canvas.")
-    text: TextOptions | None = None
+    text: TextOptions | None = Field(None, description="`text.format` is what `response_format` is elsewhere.")
+    response_format: NeverSet = None
     tools: Annotated[list[object] | None, _only([], why="tools")] = None
     tool_choice: Annotated[Any, _only("none", "auto", why="tools")] = None
     parallel_tool_calls: StrictBool | None = None
@@ -63,6 +81,11 @@ class ResponsesBody(DecodeFields):
         if isinstance(self.input, str):
             return [read.chat([*first, {"role": "user", "content": self.input}], length)]
         return [read.chat([*first, *(message.plain() for message in self.input)], length)]
+
+    def _sources(self) -> dict[str, Source | None]:
+        given = None if self.text is None else self.text.format
+        own = None if given is None else source_of(given.type, given.schema_)
+        return super()._sources() | {"text.format": own}
 
 
 class ResponsesAnswer(AnswerPart):

@@ -76,6 +76,8 @@ class Wanted:
     stop_ids: frozenset[int] = frozenset()
     """Tokens before which the text ends, beside EOS."""
     ignores_eos: bool = False
+    is_constrained: bool = False
+    """Whether the text is whole where its masks are filled: it never ends because they are too few."""
     stream: bool = False
     commits: bool = False
     diffusing: bool = False
@@ -172,7 +174,7 @@ class RowReader:
             last.snapshot, last.progress = text, 1.0
         return CompletionOutput(
             text=text,
-            finish_reason=self._finish or self.reason_at_end,
+            finish_reason=self._finish or ("stop" if self.wanted.is_constrained else self.reason_at_end),
             tokens=self._count(),
             forwards=row.forwards,
             logs=self._logs,

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ...core.canvas import Canvas
+from ...core.constraint import Constraint
 from ...core.errors import UncodeError
 from ...core.pieces.policy import Sampler
 from ...engine import Request, Result, RowStep
@@ -24,7 +25,15 @@ RowEvent = tuple[int, Update | CompletionOutput]
 class ServedRow:
     """One row of a request. The engine's thread calls its methods; they hand events to the request."""
 
-    def __init__(self, served: ServedRequest, canvas: Canvas, sampler: Sampler, seed: int, reader: RowReader) -> None:
+    def __init__(
+        self,
+        served: ServedRequest,
+        canvas: Canvas,
+        sampler: Sampler,
+        seed: int,
+        reader: RowReader,
+        constraint: Constraint | None = None,
+    ) -> None:
         self.served, self.number, self.reader = served, len(served.rows), reader
         self.ticket: int | None = None
         """The engine's, once it has the request."""
@@ -32,7 +41,7 @@ class ServedRow:
         """In the queue, and in the batch."""
         self._unreadable: Exception | None = None
         self.request = Request(
-            canvas, sampler, seed, key=self, on_step=self._on_step if reader.wanted.listens else None
+            canvas, sampler, seed, constraint, key=self, on_step=self._on_step if reader.wanted.listens else None
         )
 
     def _on_step(self, step: RowStep) -> bool:
@@ -51,7 +60,7 @@ class ServedRow:
         """The engine has ended the row. Returns how."""
         self.waited, self.seconds = result.waited, result.seconds
         if self.served.is_over:
-            self.fail(self.served.late())
+            self.fail(late(self.served.seconds))
             return self.served.cancelled_as if self.served.is_cancelled else "timeout"
         try:
             if result.row is None:
@@ -72,6 +81,12 @@ class ServedRow:
     def fail(self, error: ApiError) -> None:
         """The row ends with an error."""
         self.served.push(self.number, error)
+
+
+def late(seconds: float) -> ApiError:
+    """The error of a request whose time is up."""
+    message = f"the answer was not finished within {seconds:g} s: ask for fewer tokens, or try again later."
+    return ApiError(408, message, code="timeout")
 
 
 @dataclass(eq=False)
@@ -121,11 +136,6 @@ class ServedRequest:
     def _deadline(self) -> float:
         return self.began + self.seconds
 
-    def late(self) -> ApiError:
-        """The error of a request whose time is up."""
-        message = f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later."
-        return ApiError(408, message, code="timeout")
-
     def push(self, number: int, event: Update | CompletionOutput | ApiError) -> None:
         """From the engine's thread. A closed loop has no reader: the event is dropped."""
         try:
@@ -141,7 +151,7 @@ class ServedRequest:
                     number, event = await self._events.get()
             except TimeoutError:
                 self.cancelled_as = "timeout"
-                raise self.late() from None
+                raise late(self.seconds) from None
             if isinstance(event, ApiError):
                 self.cancelled_as = "timeout" if event.code == "timeout" else "failed"  # the other rows have no reader
                 raise event

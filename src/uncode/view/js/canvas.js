@@ -242,7 +242,8 @@ export class CanvasView {
   classOf(offset, cell, isDraft) {
     const shade = this.colouring.shade(cell, this.model);
     let name = `t ${isDraft ? "draft" : cell.kind}${this.marks[offset]}`;
-    if (cell.kind === "written") name += shade === NO_SHADE ? " unknown" : ` s${shade}`;
+    if (this.model.isForced(cell)) name += " forced";
+    else if (cell.kind === "written") name += shade === NO_SHADE ? " unknown" : ` s${shade}`;
     if (cell.isEos) name += " eos";
     if (offset === this.active) name += " active";
     if (offset === this.related) name += " related";

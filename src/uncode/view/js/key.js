@@ -34,6 +34,8 @@ export function signKey(models, divergence) {
   add(cells.some((cell) => cell.isEos), "eos", "∎", "EOS");
   add(cells.some((cell) => cell.kind === "filled"), "filled", "∎", "filled by the stop rule");
   add(models.some((model) => model.points.some((point) => point.isErasure)), "erased", "ab", "erased");
+  const isForced = models.some((model) => model.cells.some((cell) => model.isForced(cell)));
+  add(isForced, "forced", "ab", "the only token that the constraint allows");
   add(models.some((model) => model.answer.size > 0), "answer", "ab", "answer");
   add(divergence !== null, "divergence", "ab", "first difference");
   return found;

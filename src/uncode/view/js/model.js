@@ -62,6 +62,7 @@ import { isTrivial } from "./text.js";
  * @property {string} [lead]
  * @property {string[]} [summary]
  * @property {Verdict | null} [verdict]
+ * @property {boolean} [isConstrained]
  * @property {Iterable<number>} [eosIds]
  * @property {Iterable<Token>} [given]
  */
@@ -82,6 +83,8 @@ export class TraceModel {
     /** What stands on the canvas before offset 0: the text before the first gap. */
     this.lead = start.lead ?? "";
     this.length = start.length;
+    /** Whether a constraint says what the text is. */
+    this.isConstrained = start.isConstrained ?? false;
     /** @type {Set<number>} */
     this.eosIds = new Set(start.eosIds ?? []);
     /** Cells at the last time. @type {Cell[]} */
@@ -222,6 +225,14 @@ export class TraceModel {
   }
 
   /**
+   * Whether the constraint left one token there: nothing else has a probability then.
+   * @param {Cell} cell
+   */
+  isForced(cell) {
+    return this.isConstrained && cell.kind === "written" && cell.belief?.logp === 0 && cell.belief.entropy === 0;
+  }
+
+  /**
    * The cells that differ between two times. Only the forwards between them are read.
    * @param {number} from
    * @param {number} to
@@ -273,6 +284,7 @@ export class TraceModel {
       lead: row.lead,
       summary: row.summary,
       verdict: row.verdict,
+      isConstrained: Boolean(row.constraint),
       eosIds: row.special_ids.filter((id) => id !== row.mask_id),
       given: tokens.filter(({ offset }) => row.commit_step[offset] === GIVEN),
     });

@@ -32,6 +32,7 @@
  * @property {number[][]} [draft_changes] offset, token, offset, token, ... where the draft of a step is a new one
  * @property {Record<string, string>} [draft_texts]
  * @property {[number, number] | null} [answer_span]
+ * @property {object} [constraint] what the text of the row is
  */
 
 /**

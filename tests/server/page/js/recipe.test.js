@@ -8,7 +8,8 @@ const CHOSEN = { id: "uncode", title: "uncode", options: { rate: 0.5 }, changed:
 
 function recipe(changes = {}) {
   return {
-    origin: ORIGIN, parts: ["Hello"], isChat: false, chosen: CHOSEN, length: 8, seed: 3, stopsAtEos: true, row: null,
+    origin: ORIGIN, parts: ["Hello"], isChat: false, chosen: CHOSEN, length: 8, seed: 3, stopsAtEos: true,
+    constraint: null, row: null,
     ...changes,
   };
 }
@@ -16,6 +17,17 @@ function recipe(changes = {}) {
 test("the command line of a preset with options", () => {
   const model = "uncode decode --model tiny --dtype float32";
   assert.equal(commandLine(recipe()), `${model} --sampler uncode --set rate=0.5 --length 8 --seed 3 Hello`);
+});
+
+test("a constraint is repeated", () => {
+  assert.match(commandLine(recipe({ constraint: { regex: "a b" } })), / --regex 'a b' Hello$/);
+  assert.match(commandLine(recipe({ constraint: { choices: ["yes", "no"] } })), / --choice yes --choice no Hello$/);
+  assert.match(commandLine(recipe({ constraint: "json" })), /^# .*use the Python/);
+  const schema = { json_schema: { enum: [null, true] } };
+  assert.match(commandLine(recipe({ constraint: schema })), /^# .*use the Python/);
+  const code = python(recipe({ constraint: schema }));
+  assert.match(code, /constraint=uncode\.constraint\(json_schema=\{"enum": \[None, True\]\}\)/);
+  assert.match(python(recipe({ constraint: "json" })), /constraint=uncode\.constraint\("json"\)/);
 });
 
 test("packed weights are repeated", () => {

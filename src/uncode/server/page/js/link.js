@@ -13,6 +13,7 @@
  * @property {(string | number)[]} parts texts and sizes of gaps
  * @property {Record<string, unknown>} shared length, seed and what else all samplers share
  * @property {SamplerSettings[]} samplers one or two
+ * @property {import("./constraint_field.js").ConstraintSettings} [constraint] where there is one
  */
 
 /** Characters. Browsers cut addresses of about two million. */

@@ -15,6 +15,7 @@ import { visible } from "../../../view/js/text.js";
  * @property {boolean} isChat
  * @property {Chosen} chosen
  * @property {number | null} length
+ * @property {import("./constraint_field.js").Constraint | null} constraint
  * @property {number} seed
  * @property {boolean} stopsAtEos
  * @property {Row | null} row the trace, for what has no name
@@ -30,6 +31,10 @@ const MARKER = /<mask:[^<>]*>/;
 export function commandLine(recipe) {
   const { origin, chosen, parts } = recipe;
   if (hasMarker(parts)) return "# The command line would read the marker in this text as a gap: use the Python.";
+  const { regex = null, choices = [], json_schema: schema } = /** @type {any} */ (recipe.constraint ?? {});
+  if (recipe.constraint === "json" || schema !== undefined) {
+    return "# The command line takes a JSON schema from a file: use the Python.";
+  }
   const words = ["uncode", "decode"];
   /** @type {(name: string, value: string | number | null) => void} */
   const add = (name, value) => void (value !== null && words.push(name, quoted(String(value))));
@@ -43,6 +48,8 @@ export function commandLine(recipe) {
   add("--frequency", chosen.takesTable ? origin.frequency : null);
   add("--length", recipe.length);
   add("--seed", recipe.seed);
+  add("--regex", regex);
+  for (const choice of choices) add("--choice", choice);
   if (recipe.isChat) words.push("--chat");
   if (!recipe.stopsAtEos && recipe.length !== null) words.push("--whole");
   const text = textWithMarkers(parts);
@@ -68,6 +75,7 @@ export function python(recipe) {
   if (recipe.length !== null) given.push(`length=${recipe.length}`);
   given.push(`seed=${recipe.seed}`);
   if (!recipe.stopsAtEos) given.push("stop_at_eos=False");
+  if (recipe.constraint) given.push(`constraint=${constraintOf(recipe.constraint)}`);
   const text = literal(textWithMarkers(recipe.parts));
   lines.push(`prompt = ${recipe.isChat ? `[{"role": "user", "content": ${text}}]` : text}`);
   lines.push(`print(uncode.generate(denoiser, prompt, ${given.join(", ")}))`, "");
@@ -89,16 +97,27 @@ function samplerOf({ origin, chosen, row }) {
 }
 
 /**
+ * The constraint as an expression.
+ * @param {import("./constraint_field.js").Constraint} constraint
+ */
+function constraintOf(constraint) {
+  if (typeof constraint === "string") return `uncode.constraint(${literal(constraint)})`;
+  const [[name, value]] = Object.entries(constraint);
+  return `uncode.constraint(${name}=${literal(value)})`;
+}
+
+/**
  * The decode from token ids, for texts that the library would read otherwise.
  * @param {Recipe} recipe
  */
-function fromIds({ origin, length, seed, row }) {
+function fromIds({ origin, length, constraint, seed, row }) {
   const ids = [...(row?.prompt_ids ?? []), ...(row?.canvas_ids ?? [])];
+  const rule = constraint ? `, constraint=${constraintOf(constraint)}` : "";
   const table = origin.frequency ? literal(origin.frequency) : "denoiser.frequency";
   return [
     `sampler = uncode.Sampler.from_dict(${literal(row?.sampler ?? {})}, frequency=${table})`,
     `canvas = uncode.Canvas.infill([${literal(ids)}], mask_id=denoiser.mask_id)`,
-    `trace = uncode.decode(denoiser, canvas, sampler, seed=${seed})`,
+    `trace = uncode.decode(denoiser, canvas, sampler, seed=${seed}${rule})`,
     `ids = trace.${length === null ? "tokens" : "generated"}[0].tolist()`,
     ...(length === null ? [] : ["ends = [at for at, one in enumerate(ids) if one in denoiser.eos_ids]"]),
     ...(length === null ? [] : ["ids = ids[: ends[0]] if ends else ids"]),

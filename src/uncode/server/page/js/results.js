@@ -58,7 +58,9 @@ export class Results {
     this.runs = runs;
     this.recipes = recipes;
     const models = openings.map(({ length, given, eos_ids: eosIds }, at) => {
-      return new TraceModel({ length, given, eosIds, title: recipes[at].chosen.title, lead: leadOf(recipes[at]) });
+      const { chosen, constraint } = recipes[at];
+      const [title, lead, isConstrained] = [chosen.title, leadOf(recipes[at]), constraint !== null];
+      return new TraceModel({ length, given, eosIds, title, lead, isConstrained });
     });
     const view = new TraceView({ models, withPrompt: false });
     this.view = view;

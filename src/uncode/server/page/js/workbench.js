@@ -1,6 +1,7 @@
 /** The form on the left, the results on the right, and the decodes that join them. */
 
 import { el } from "../../../view/js/dom.js";
+import { ConstraintField } from "./constraint_field.js";
 import { Control } from "./control.js";
 import { DecodeRun } from "./decode_run.js";
 import { fragmentOf, readFragment } from "./link.js";
@@ -53,6 +54,7 @@ export class Workbench {
     this.seed = new Control(SEED, 0, changed);
     this.stops = new Control(STOP, true, changed);
     this.chat = new Control(CHAT, model.has_chat_template, changed);
+    this.constraint = new ConstraintField(changed);
     this.shared = [this.length, this.seed, this.stops, ...(model.has_chat_template ? [this.chat] : [])];
     this.cards = [new SettingsCard(model, samplers, "Sampler", changed)];
     this.prompt = new PromptEditor(model.example, () => this.measure());
@@ -68,7 +70,7 @@ export class Workbench {
       "form",
       { class: "form", "aria-label": "Decode" },
       el("div", { class: "prompt-box" }, el("h2", {}, "Prompt"), this.gapButton, this.prompt.element),
-      el("div", { class: "shared options" }, ...this.shared.map(({ element }) => element)),
+      el("div", { class: "shared options" }, ...this.shared.map(({ element }) => element), this.constraint.element),
       this.cardBox,
       el("div", { class: "more" }, this.compareButton, this.linkButton),
       el("div", { class: "go" }, this.problem, this.decodeButton, this.status),
@@ -95,14 +97,15 @@ export class Workbench {
   measure() {
     const { hasGaps, masks } = this.prompt;
     for (const card of this.cards) card.setLength(hasGaps ? masks : this.length.value);
-    for (const { element } of [this.length, this.stops, this.chat]) element.hidden = hasGaps;
+    for (const { element } of [this.length, this.stops, this.chat, this.constraint]) element.hidden = hasGaps;
     this.rememberSoon();
   }
 
   /** @returns {import("./link.js").Settings} */
   get settings() {
     const samplers = this.cards.map((card) => card.settings);
-    return { parts: this.prompt.parts, shared: valuesOf(this.shared), samplers };
+    const constraint = this.constraint.settings;
+    return { parts: this.prompt.parts, shared: valuesOf(this.shared), samplers, ...(constraint && { constraint }) };
   }
 
   rememberSoon() {
@@ -131,7 +134,8 @@ export class Workbench {
     this.prompt.parts = found.parts;
     if (found.samplers.length !== this.cards.length) this.compare();
     const areKnown = this.cards.map((card, at) => card.accept(found.samplers[at]));
-    const isWhole = acceptAll(this.shared, found.shared) && !areKnown.includes(false);
+    areKnown.push(acceptAll(this.shared, found.shared), this.constraint.accept(found.constraint));
+    const isWhole = !areKnown.includes(false);
     this.measure();
     this.showProblem(isWhole ? "" : "the link is of another server: check the sampler and its options.");
   }
@@ -164,6 +168,7 @@ export class Workbench {
       isChat: !hasGaps && this.model.has_chat_template && this.chat.value,
       chosen: card.chosen,
       length: hasGaps ? null : this.length.value,
+      constraint: hasGaps ? null : this.constraint.value,
       seed: this.seed.value,
       stopsAtEos: this.stops.value,
       row: null,
@@ -171,7 +176,13 @@ export class Workbench {
   }
 
   async decode() {
-    const recipes = this.recipes();
+    /** @type {Recipe[]} */
+    let recipes;
+    try {
+      recipes = this.recipes();
+    } catch (error) {
+      return this.showProblem(/** @type {Error} */ (error).message);
+    }
     this.runs = recipes.map((recipe) => new DecodeRun(this.api, ...requestOf(this.model.id, recipe)));
     const runs = this.runs;
     this.showRunning("Decoding …");
@@ -244,11 +255,11 @@ export class Workbench {
  * @param {Recipe} recipe
  * @returns {[string, object]}
  */
-function requestOf(model, { parts, isChat, chosen, length, seed, stopsAtEos }) {
+function requestOf(model, { parts, isChat, chosen, length, constraint, seed, stopsAtEos }) {
   const sampler = chosen.id === null ? {} : { sampler: chosen.id, ...chosen.options };
   const body = { model, ...sampler, seed };
   if (length === null) return ["v1/completions", { ...body, infill: parts.filter((part) => part !== "") }];
-  const answer = { ...body, max_tokens: length, stop_at_eos: stopsAtEos };
+  const answer = { ...body, max_tokens: length, stop_at_eos: stopsAtEos, ...(constraint && { constraint }) };
   if (!isChat) return ["v1/completions", { ...answer, prompt: parts.join("") }];
   return ["v1/chat/completions", { ...answer, messages: [{ role: "user", content: parts.join("") }] }];
 }
