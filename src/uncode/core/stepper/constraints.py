@@ -32,16 +32,16 @@ wait for many checks."""
 Constraints = Constraint | None | Sequence[Constraint | None]
 
 
-def each_constraint(constraints: Constraints, count: int) -> list[Constraint | None]:
-    """One constraint or None per row, from one for all or a list."""
+def each_constraint(constraints: Constraints, count: int, of: str = "row") -> list[Constraint | None]:
+    """One constraint or None per row (or whatever it is `of`), from one for all or a list."""
     one = constraints is None or isinstance(constraints, Constraint)
     each = [constraints] * count if one else constraints
     fits = isinstance(each, Sequence) and all(each is None or isinstance(each, Constraint) for each in each)
     require(
-        fits, f"a constraint is made by uncode.constraint(...), one for all rows or one per row, not {shown(each)}."
+        fits, f"a constraint is made by uncode.constraint(...), one for all {of}s or one per {of}, not {shown(each)}."
     )
     assert isinstance(each, Sequence)
-    count_is = f"{counted(len(each), 'constraint')} for {counted(count, 'row')}: give one for each, None where none is."
+    count_is = f"{counted(len(each), 'constraint')} for {counted(count, of)}: give one for each, None where none is."
     require(len(each) == count, count_is)
     return list(each)  # type: ignore[arg-type]
 
