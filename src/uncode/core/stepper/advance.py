@@ -26,7 +26,7 @@ from .lanes.lane import Lane
 from .record import Decision
 from .rows import FAR
 from .state import Overwritten, State
-from .sync import sync, write_chosen
+from .sync import sync
 
 RANKED_DTYPES = (torch.float32, torch.float64)
 """A term of the score in another type is ranked in float64."""
@@ -387,7 +387,7 @@ def _write(state: State, parts: Sequence[_Part], view: View) -> Decision:
     if state.any_finished and decision.edited is not None:
         decision.chosen = decision.chosen & ~(decision.edited & (unfinished == 0))
     state.before_write = Overwritten.of(state) if state.checks_late else None
-    write_chosen(state, decision, record.steps)
+    record.write_chosen(decision, blocks.tokens, record.steps)
     if state.drafts:
         record.draft(blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.revised:

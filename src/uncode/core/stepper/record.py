@@ -141,6 +141,11 @@ class BatchRecord:
         self.alternatives = self.alternatives[..., :span].clone()
         self.drafts = [[draft[:span] for draft in drafts] for drafts in self.drafts]
 
+    def write_chosen(self, decision: Decision, tokens: WindowedTensor, steps: Tensor) -> None:
+        """Write what a step commits; `steps` are the rows' own steps, `[B, 1]`."""
+        tokens.write(decision.chosen, decision.belief.token)
+        self.commit_step_in_window.write(decision.chosen, steps)
+
     def reserve(self, steps: int) -> None:
         """Make room for a row that takes `steps` forwards."""
         if steps + CHUNK >= self.mean_entropy.shape[1]:

@@ -61,12 +61,6 @@ def sync(
     return state.apply(found), failed
 
 
-def write_chosen(state: State, decision: Decision, steps: Tensor) -> None:
-    """Write what a step commits; `steps` are the rows' own steps, `[B, 1]`."""
-    state.blocks.tokens.write(decision.chosen, decision.belief.token)
-    state.record.commit_step_in_window.write(decision.chosen, steps)
-
-
 def _write_again(state: State, decision: Decision, before: Overwritten) -> None:
     """No completion is left of what was written: write as much of it as the constraints accept, in the ranking's
     order."""
@@ -75,7 +69,7 @@ def _write_again(state: State, decision: Decision, before: Overwritten) -> None:
     state.lookahead.discard()
     state.constraints.read(state.batch.generated)
     state.constraints.veto(decision, state.constraints.completions, state.blocks.window.start)
-    write_chosen(state, decision, state.record.steps - state.batch.unfinished)
+    state.record.write_chosen(decision, state.blocks.tokens, state.record.steps - state.batch.unfinished)
 
 
 def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
