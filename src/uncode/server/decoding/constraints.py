@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -58,10 +58,15 @@ class Constraints:
         key = self._key(source, banned)
         found = self._kept.pop(key, None) or await self._compiled_once(key, source, banned)
         self._kept[key] = found
-        while len(self._kept) > self._limits.constraints:
-            del self._kept[next(iter(self._kept))]
+        self._forget()
         await asyncio.to_thread(self._check, found.automaton, spans)
         return found
+
+    def _forget(self) -> None:
+        """Keep as many, and as much, as the limits allow."""
+        left = self._limits.constraint_kept_bytes - sum(one.automaton.size for one in self._kept.values())
+        while len(self._kept) > self._limits.constraints or (left < 0 and self._kept):
+            left += self._kept.pop(next(iter(self._kept))).automaton.size
 
     async def _compiled_once(self, key: str, source: Mapping[str, Any], banned: tuple[int, ...]) -> Compiled:
         """A constraint that is not kept. The requests that want it wait for the first of them."""
@@ -79,7 +84,9 @@ class Constraints:
 
     def _key(self, source: Mapping[str, Any], banned: tuple[int, ...]) -> str:
         try:
-            words = json.dumps([source, banned])
+            words = json.dumps([source, banned], allow_nan=False)
+        except ValueError:
+            raise UncodeError("a JSON schema has neither NaN nor Infinity: write a number.") from None
         except RecursionError:
             raise UncodeError("the JSON schema is nested too deeply: nest fewer schemas.") from None
         most = self._limits.constraint_characters
@@ -104,8 +111,8 @@ class Constraints:
     async def _run(self, asked: bytes) -> bytes:
         """What the process answers; nothing where its time is over or a limit has ended it."""
         words, environment = command(self._limits.constraint_seconds, self._limits.constraint_bytes)
-        process = await asyncio.create_subprocess_exec(
-            *words, stdin=PIPE, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL, env=environment
+        process = await asyncio.create_subprocess_exec(  # a Ctrl-C for the server is not one for it
+            *words, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, start_new_session=True
         )
         try:
             async with asyncio.timeout(self._limits.constraint_seconds):
