@@ -80,6 +80,11 @@ $(VENV)/adapters: $(VENV)/dev
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check 'diffusers>=0.42' \
 		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps 'sglang==0.5.23' $(SGLANG_NEEDS) || rm -rf $@
 
+# The official JSON Schema test suite is in the source distribution of jsonschema.
+$(VENV)/json-schema-suite: $(VENV)/dev
+	@mkdir -p $@ && $(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps --no-binary jsonschema \
+		-c constraints.txt -d $@ jsonschema && tar xzf $@/jsonschema-*.tar.gz -C $@ --strip-components 1 || rm -rf $@
+
 # The site has an environment of its own: mkdocs needs no torch, and the tests need no mkdocs.
 $(VENV)/site: $(VENV)/dev
 	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check $$($(BIN)/python -c \
@@ -94,7 +99,7 @@ site: $(VENV)/site
 release-check: $(VENV)/dev
 	@$(BIN)/python -m studies.release_check
 
-verify: test $(VENV)/litellm $(VENV)/langchain $(VENV)/npm-client $(VENV)/opinions $(VENV)/adapters site
+verify: test $(VENV)/litellm $(VENV)/langchain $(VENV)/npm-client $(VENV)/opinions $(VENV)/adapters $(VENV)/json-schema-suite site
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs -m slow
 	@! test -x $(VENV)/adapters/bin/python || $(VENV)/adapters/bin/python -m pytest -q -rs -m "slow or not slow" tests/adapters/test_diffusers.py tests/adapters/test_sglang.py
 	@! test -x $(VENV)/opinions/bin/python || $(VENV)/opinions/bin/python -m pytest -q -rs -m "slow or not slow" tests/evals/test_families.py::test_reasoning_gym_agrees_with_our_graders tests/evals/test_autoregressive.py::test_a_real_model_answers_as_transformers_does

@@ -17,7 +17,7 @@ from uncode.core.pieces.blocks import (
 from uncode.core.pieces.branches import LeastUncertainNext, Lookahead
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.piece import Piece
-from uncode.core.pieces.propose import Credit, Greedy, Sample
+from uncode.core.pieces.propose import Adjust, Credit, Greedy, Sample
 from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite, OverwriteBrittle
 from uncode.core.pieces.score import (
     CertaintyDensity,
@@ -173,6 +173,8 @@ PROPOSALS = [
     Sample((), 0.5, 5, 0.9, "drawn"),
     SuppressAfterDraw((), 0.5),
 ]
+
+ADJUSTMENTS = [Adjust(), Adjust(), Adjust((3, 4), (2.0, -4.0), 0.5, 0.7, 1.3), Adjust(presence_penalty=-1.0)]
 
 EDITORS = [None, None, Overwrite(0.3, 2), OverwriteBrittle(3, 2, 1, 0.1, 0.2, 0.9, 1)]
 

@@ -41,6 +41,7 @@ from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
 from uncode.core.noise import Draw, PhiloxNoise
 from uncode.core.pieces.policy import Sampler
+from uncode.core.stepper import constraints_triton
 from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
@@ -58,6 +59,24 @@ SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
 
 def close(found: Tensor, wanted: Tensor, tolerance: float = 1e-5) -> None:
     torch.testing.assert_close(found.double(), wanted.double(), atol=tolerance, rtol=tolerance, equal_nan=True)
+
+
+def constraints() -> None:
+    """Rows with flags of their own, of two tables of classes, and a row without; logits that are a part of wider
+    ones."""
+    random = torch.Generator().manual_seed(0)
+    classes = torch.randint(0, 5, (2, 171), generator=random, dtype=torch.int32)
+    flags = torch.rand(3, 6, 5, generator=random) < 0.5
+    places = torch.tensor([[1, 0], [-1, -1], [0, 1], [1, 2]])
+    for dtype in FUSED:
+        logits = torch.randn(4, 6, 180, generator=random).to(dtype)[..., :171]
+        with patch.multiple(constraints_triton, TOKENS=64, COLUMNS=4):
+            found = constraints_triton.barred(logits, classes, places, flags)
+        allowed = torch.ones(4, 6, 171, dtype=torch.bool)
+        for row, (table, own) in enumerate(places.tolist()):
+            if own >= 0:
+                allowed[row] = flags[own][:, classes[table].long()]
+        assert torch.equal(found, logits.masked_fill(~allowed, -torch.inf))
 
 
 def belief() -> None:
@@ -308,6 +327,7 @@ def in_one_forward(model: TransformerDenoiser) -> Callable[[int, int], Transform
 
 if __name__ == "__main__":
     torch.set_grad_enabled(False)
+    constraints()
     belief()
     not_a_number()
     for kind in FUSED if SOAK else FUSED[:2]:

@@ -401,8 +401,14 @@ def test_constraints(bench: Bench, run: Run, tmp_path: Path) -> None:
     module = bench("constraints", SCHEMAS={"union": bench("constraints").SCHEMAS["union"]})
     printed = run(module, str(file), "--masks", "12")
     for name in ("union", "any JSON", r"\[A-Za-z ,\.\]\{1,80\}", "median", "largest"):
-        assert re.search(rf"^{name} +\d+\.\d\d +[1-9]\d* +[1-9]\d* +\d+\.\d$", printed, re.MULTILINE)
+        assert re.search(rf"^{name} +\d+\.\d\d +[1-9]\d* +[1-9]\d*( +\d+\.\d\d){{6}}$", printed, re.MULTILINE)
     assert re.search(r"^peak memory of the process: \d+ MiB$", printed, re.MULTILINE)
+
+
+def test_steps_with_constraints(bench: Bench, gpu: ModuleType, run: Run) -> None:
+    module = bench("constraints", rules=lambda: {"words": {"regex": "[a-z ,.]{2,9}"}})
+    printed = run(module, "--device", "cpu", "--layers", "1", "--batches", "1", "2", "--quotas", "2")
+    assert len(re.findall(r"^bf16 +[12] +2  (?:no|every|every second) row( +\d+\.\d+){4}$", printed, re.M)) == 5
 
 
 def test_loop(bench: Bench, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
@@ -11,8 +12,10 @@ import torch
 
 from tests import grid
 from tests.checkpoints import checkpoint
-from uncode import Canvas, FunctionDenoiser, Policy, Sampler, decode, load, presets
+from tests.constraints.vocabularies import TextTokenizer, texts
+from uncode import Canvas, FunctionDenoiser, Policy, Sampler, constraint, decode, load, presets
 from uncode.core.noise import PhiloxNoise, Purpose
+from uncode.core.pieces.propose import Adjust
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.support import transfer
 
@@ -52,6 +55,28 @@ def test_a_gpu_writes_the_same_tokens(score: object, select: object) -> None:
         )
         assert torch.equal(here.tokens, there.tokens)
         assert torch.equal(here.commit_step, there.commit_step)
+
+
+def constrained(device: str, rows: int) -> tuple[list[list[int]], list[str]]:
+    """Tokens and texts under constraints, penalties and a bias; every third row is free."""
+    denoiser = model(device, torch.float32)
+    denoiser.tokenizer = TextTokenizer(texts(0, 28))
+    plain = replace(presets.fast_dllm(threshold=0.4, block_length=13), adjust=Adjust((4,), (1.5,), 0.5, 0.3, 1.2))
+    rules = [
+        None if row % 3 == 2 else constraint(regex=(r"(?:ab|1 ?)+é.*", "[^a]{9,}")[row % 3]) for row in range(rows)
+    ]
+    canvas = Canvas.after_prompt([[1, 2]] * rows, length=38, mask_id=31)
+    trace = decode(denoiser, canvas, [plain if row % 2 else presets.semi_ar(blocks=2) for row in range(rows)], 3, rules)
+    return trace.tokens.tolist(), trace.texts(denoiser.tokenizer)
+
+
+@gpu
+@pytest.mark.parametrize("rows", [1, 3])
+def test_constraints_and_penalties_on_a_gpu(rows: int) -> None:
+    """With the kernel. Of one row the next forward is launched before what was written is checked."""
+    here, there = constrained("cpu", rows), constrained("cuda", rows)
+    assert here == there
+    assert re.fullmatch(r"(?:ab|1 ?)+é.*", there[1][0])
 
 
 @gpu

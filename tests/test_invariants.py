@@ -56,7 +56,8 @@ def samplers(draw: st.DrawFn) -> Sampler:
         stop=stop,
         edit=draw(st.sampled_from(edits)),
     )
-    return Sampler(policy, propose, draw(st.sampled_from(caches_beside(policy))))
+    cache, adjust = draw(st.sampled_from(caches_beside(policy))), draw(st.sampled_from(grid.ADJUSTMENTS))
+    return Sampler(policy, propose, cache, adjust=adjust)
 
 
 def writes_alone(stop: Stop) -> bool:
@@ -295,6 +296,7 @@ def test_the_grid_holds_every_piece() -> None:
         grid.PROPOSALS,
         grid.STOPS,
         grid.EDITORS,
+        grid.ADJUSTMENTS,
     ):
         collect(row)
     ours = {name for name, cls in REGISTRY.items() if cls.__module__.startswith("uncode.")}

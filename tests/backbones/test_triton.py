@@ -47,6 +47,7 @@ POINTERS = {
     "seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 picks:i32",
     "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
     "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
+    "_bar": "logits:bf16 out:bf16 classes:i32 places:i64 flags:i1",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16 scale:fp32",
     "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16",
     "_silu_mul": "gate_up:bf16 out:bf16",
@@ -71,6 +72,7 @@ FP8 = {"K": 12288, "EXACT_K": 128}
 CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "_partial_sums": [({"VECTORS": 512, "VECTOR": 8, "QUADS": 64, "DRAWS": draws}, "") for draws in (False, True)],
     "_merge_parts": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
+    "_bar": [({"TOKENS": 2048, "COLUMNS": 4}, "")],
     "_add_norm": [
         ({"WIDTH": 4096, "LANES": 4096, "SPLITS": splits, "PACKS": False}, kind)
         for splits, kind in ((1, "bf16"), (4, "fp32"))
@@ -149,10 +151,11 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 
     from uncode.backbones.transformer import kernels
     from uncode.core import belief_triton
+    from uncode.core.stepper import constraints_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     names = ("pointwise", "linear", "attention", "experts", "quantized")
-    homes = (belief_triton, *(import_module(f"{kernels.__name__}.{name}_triton") for name in names))
+    homes = (belief_triton, constraints_triton, *(import_module(f"{kernels.__name__}.{name}_triton") for name in names))
     home = next(home for home in homes if hasattr(home, name))
     kernel = getattr(home, name)
     for given, kind in CONSTANTS[name] if SOAK else CONSTANTS[name][-1:]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,13 @@ def test_mistakes_with_a_file(words: list[str], message: str) -> None:
 def test_mistakes(words: list[str], message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call("compare", *TOY, "add 1 3 4", *words)
+
+
+def test_every_sampler_fulfils_the_constraint(tmp_path: Path) -> None:
+    """Of one prompt and of a file of prompts."""
+    given = (*TOY, "--regex", "[0-9]+ [.]", "--json")
+    rows = json.loads(call("compare", "add 1 3 4", *given).stdout)
+    file = tmp_path / "prompts.txt"
+    file.write_text("add 1 3 4\n")
+    rows += json.loads(call("compare", "--input", str(file), *given).stdout)
+    assert len(rows) == 6 and all(re.fullmatch("[0-9]+ [.]", row["text"]) for row in rows)

@@ -55,6 +55,16 @@ def cluster() -> Iterator[None]:
         yield
 
 
+def test_a_decoder_holds_its_answers_to_a_constraint() -> None:
+    """Given as data, which the job's file keeps; gaps too."""
+    decoder = Decoder("toy", constraint={"regex": "[0-9]+ [.]"}, length=6)
+    assert all(one.text.endswith(" .") for one in decoder.answers(["add 3 4 5", "add 1 2 3"], [None, 8], [0, 1]))
+    gaps = Decoder("toy", constraint={"choices": ["7"]}).answers(["add 3 4 5 first 3 + 4 = <mask:1> ,"], [None], [0])
+    assert gaps[0].text == "add 3 4 5 first 3 + 4 = 7 ,"
+    with pytest.raises(UncodeError, match="a constraint is one of regex, choices and json_schema"):
+        Decoder("toy", constraint={"regexp": "a"})
+
+
 def write_prompts(folder: Path, count: int) -> Path:
     """Two files, so that prompts are numbered across them; some prompts have an id, a length or a seed."""
     folder.mkdir()

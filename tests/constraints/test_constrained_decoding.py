@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -19,8 +21,9 @@ from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.propose import Greedy, Sample
 from uncode.core.pieces.score import Confidence
-from uncode.core.pieces.select import Threshold
+from uncode.core.pieces.select import Exactly, Threshold, TopK
 from uncode.core.pieces.stop import AfterEos, FromFirstEos, Stop
+from uncode.core.stepper.state import State
 from uncode.engine import Engine, Request
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.presets import PRESETS
@@ -134,6 +137,28 @@ def test_rows_of_any_constraints_are_one_lane() -> None:
     trace = run.trace()
     texts = trace.texts(denoiser.tokenizer)
     assert all(rule is None or re.fullmatch(f, t) for rule, f, t in zip(rules, found[:32], texts, strict=True))
+
+
+@given(EXPRESSIONS, st.sampled_from(["fast_dllm", "semi_ar", "certain_first"]), SEEDS)
+def test_a_step_is_checked_once_it_is_written_or_before(found: str, name: str, seed: int) -> None:
+    """On a GPU the next forward is launched before the check; where the check refuses, that forward is discarded. The
+    sampler writes several tokens a step, and a stop rule fills what is behind EOS."""
+    denoiser, rule = model("texts", seed % 2, GRID_TOKENS), constraint(regex=found)
+    sampler = replace(preset_in_blocks(name), policy=replace(preset_in_blocks(name).policy, select=TopK(Exactly(3))))
+
+    def decoded(late: bool, is_async: bool) -> Trace:
+        with patch.object(State, "checks_late", property(lambda state: late and state.constraints.any)):
+            run = steps(denoiser, canvas_of(denoiser, 12), sampler.stopping(AfterEos()), seed, rule)
+            run.state.lookahead.is_async = is_async
+            return run.trace()
+
+    before = tried(lambda: decoded(late=False, is_async=False))
+    for is_async in (False, True):
+        after = decoded(late=True, is_async=is_async)
+        assert all(ours.equal(theirs) for ours, theirs in zip(after.rows, before.rows, strict=True))
+        assert after.commit_step.equal(before.commit_step) and torch.equal(
+            after.logp.nan_to_num(), before.logp.nan_to_num()
+        )
 
 
 def test_an_engine_decodes_rows_with_and_without() -> None:

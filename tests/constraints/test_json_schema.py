@@ -14,7 +14,7 @@ import pytest
 from tests.constraints.schemas import SCHEMAS
 from uncode import UncodeError, constraint
 from uncode.constraints.compiled import byte_dfa
-from uncode.constraints.json_schema import whole_numbers
+from uncode.constraints.scalars import whole_numbers
 
 FLOAT = {"type": "number"}
 
@@ -99,6 +99,7 @@ def test_what_is_accepted_is_valid(name: str) -> None:
         ({"type": "string", "format": "date"}, '"1900-12-31"'),
         ({"type": "number", "anyOf": [{"type": "integer"}, {"$ref": "#/$defs/n"}], "$defs": {"n": FLOAT}}, "2.5"),
         (nested_arrays(6), "[[[[[[1]]]]]]"),
+        ({"properties": {"a": {"$ref": "#/$defs/a%25b"}}, "$defs": {"a%b": {"maxLength": 2.0}}}, '{"a": "xy"}'),
         (chain("ABCDE"), '{"x": {"x": {"x": {"x": {"x": 3}}}}}'),
     ],
 )
@@ -115,11 +116,13 @@ def test_documents_that_are_accepted(schema: Any, document: str) -> None:
         ({"not": {"type": "string"}}, "'not'"),
         ({"if": {}, "then": {}}, "'if'"),
         ({"type": "integer", "multipleOf": 3}, "'multipleOf'"),
-        ({"type": "string", "format": "iri"}, "no format 'iri': it has date, time"),
+        ({"type": "string", "format": "iri"}, "no 'format' 'iri': it has date, time"),
         ({"type": "string", "pattern": r"(?=a)"}, "look-ahead"),
         ({"type": "string", "pattern": "a", "maxLength": 3}, "beside 'pattern'"),
         ({"oneOf": [{"type": "string"}, {"type": "string", "maxLength": 3}]}, "'oneOf' of different types alone"),
-        ({"$ref": "https://example.org/s.json"}, "references within a JSON schema alone"),
+        ({"$ref": "https://example.org/s.json"}, r"'\$ref' within a JSON schema alone"),
+        ({"properties": {"a": {"$id": "b", "$ref": "#"}}}, r"'\$id' inside"),
+        ({"type": "string", "pattern": "^\\t$"}, "accepts no text at all"),
         ({"$ref": "#/$defs/a"}, "which it does not have"),
         ({"anyOf": [{"$ref": "#/anyOf/5"}]}, "which it does not have"),
         ({"type": "object", "maxProperties": 0}, "'maxProperties'"),
@@ -153,7 +156,14 @@ def test_what_is_refused(schema: Any, what: str) -> None:
 
 def test_classes_of_a_pattern_are_those_of_all_readers() -> None:
     """ECMAScript knows other spaces and digits than Python does."""
-    for pattern, text in ((r"^\S$", "\u00a0"), (r"^\D$", "\u0663"), (r"^[^\d]$", "\u0663"), (r"^\d$", "\u0663")):
+    for pattern, text in (
+        (r"^\S$", "\u00a0"),
+        (r"^\S$", "\ufeff"),
+        ("^.$", "\u2028"),
+        (r"^\D$", "\u0663"),
+        (r"^[^\d]$", "\u0663"),
+        (r"^\d$", "\u0663"),
+    ):
         rule = constraint(json_schema={"type": "string", "pattern": pattern})
         assert not rule.accepts(json.dumps(text, ensure_ascii=False))
         assert rule.accepts('"5"' if pattern == r"^\d$" else '"x"')

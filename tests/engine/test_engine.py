@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Event, Thread, current_thread
 from typing import Any, Literal
 
@@ -23,6 +24,7 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer import prepared
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser
+from uncode.core.pieces.propose import Adjust
 from uncode.core.pieces.score import Confidence, Score
 from uncode.core.stepper.state import State
 from uncode.core.view import View
@@ -585,3 +587,34 @@ def test_mistakes_are_one_sentence(make: object, sentence: str) -> None:
 def test_grid_samplers_need_the_grid_table() -> None:
     """The strategies above draw from the grid; its table fits the toy's vocabulary."""
     assert len(grid.TABLE.surprisal()) == ToyDenoiser(1).vocab_size
+
+
+def test_alternatives_are_those_of_a_row_alone() -> None:
+    """Beside rows that ask for others or for none, in two lanes; those of a row with a penalty are of edited logits."""
+    model, plain = ToyDenoiser(5), presets.confidence()
+    each = [plain, presets.fast_dllm(block_length=4), replace(plain, adjust=Adjust(presence_penalty=1.0)), plain]
+    heard: dict[int, dict[int, Any]] = {at: {} for at in range(4)}
+
+    def hear(at: int, step: RowStep) -> bool:
+        heard[at] |= {change.offset: change.alternatives for change in step.changes}
+        return False
+
+    def request(at: int, wanted: int) -> Request[int]:
+        canvas = Canvas.after_prompt([[1, 2 + at]], length=7 + at, mask_id=MASK)
+        return Request(canvas, each[at], key=at, on_step=partial(hear, at), alternatives=wanted)
+
+    found = {
+        one.request.key: one for one in Engine(model).run(request(at, wanted) for at, wanted in enumerate((3, 2, 1, 0)))
+    }
+    for at, wanted in enumerate((3, 2, 1, 0)):
+        row = found[at].row
+        assert row is not None and row.alternatives == [heard[at][offset] for offset in range(7 + at)]
+        assert all(len(each) == wanted for each in row.alternatives)
+        trace = row.trace()
+        if wanted:  # greedy: the first is what was committed
+            assert [likely[0][0] for likely in row.alternatives] == trace.generated[0].tolist()
+            assert [likely[0][1] for likely in row.alternatives] == pytest.approx(trace.logp[0].tolist(), abs=1e-6)
+        alone = next(iter(Engine(model).run([request(at, wanted)])))
+        assert alone.row is not None and alone.row.alternatives == row.alternatives
+    with pytest.raises(UncodeError, match="alternatives must be a whole number"):
+        Request(Canvas.after_prompt([[1]], 3, MASK), plain, alternatives=-1)

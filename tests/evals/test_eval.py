@@ -27,6 +27,9 @@ from tests.cli.running import ROOT, run
 from tests.evals.small_models import benchmark_files, small_model
 from uncode import Policy, Sampler, UncodeError
 from uncode.cli.run_time import announce_time
+from uncode.evals.report.analysis import Choices
+from uncode.evals.report.scores import read_runs
+from uncode.evals.report.tables import document
 from uncode.evals.run.config import PACKAGE_CONFIGS, PAPER_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
@@ -38,6 +41,7 @@ from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, RunSample, digest
 from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.families.family import Family
 from uncode.evals.task import Grade, TaskSettings
 from uncode.evals.tasks import TASKS
 from uncode.samplers import presets
@@ -205,6 +209,27 @@ def test_the_package_has_the_papers_tables() -> None:
         ({"seed": "one"}, "seed of the top level must be a whole number, not 'one'."),
         ({"samplers": [{"preset": "autoregressive", "options": {"rate": 1}}]}, "has no option 'rate'"),
         ({"samplers": [{"preset": "eb", "length": 0}]}, "length of sampler 1 must be at least 1, not 0."),
+        (
+            {"samplers": [{"preset": "eb", "constraint": {"regexp": "a"}}]},
+            "the constraint of sampler 1 is wrong: a constraint is one of regex, choices and json_schema",
+        ),
+        ({"samplers": [{"preset": "eb", "constraint": "xml"}]}, "or \"json\", not 'xml'"),
+        (
+            {"samplers": [{"preset": "eb", "constraint": {"regex": "(?=a)"}}]},
+            "sampler 1 is wrong: the regular expression",
+        ),
+        (
+            {"samplers": [{"preset": "eb", "constraint": "task"}], "tasks": [TASK, "mini_docstring"]},
+            "'eb' has the constraint of its tasks, and mini_docstring has none",
+        ),
+        (
+            {"samplers": [{"preset": "eb", "constraint": "task", "forced_direct": True}]},
+            "sampler 1 cannot have a constraint beside 'forced_direct'",
+        ),
+        (
+            {"samplers": [{"preset": "autoregressive", "constraint": "json"}]},
+            "sampler 1 cannot have a constraint beside 'autoregressive'",
+        ),
         ({"samplers": [{"preset": "eb"}], "published": "eb"}, "published must be a list of tables."),
         ({"samplers": [{"preset": "eb"}], "published": [{"sampler": "be"}]}, "the published row 'be' is no sampler"),
         (
@@ -533,6 +558,41 @@ def test_an_estimate_counts_forwards(models: dict[str, Path], tmp_path: Path) ->
     made = runner(tmp_path, model, config({"preset": "confidence"}, {"preset": "eb"}))
     found = estimate(made, model)
     assert found is not None and found.samples == 10 and 0 < found.least_seconds < found.most_seconds
+
+
+@pytest.mark.parametrize("task", [family for family in FAMILIES.values() if family.format], ids=lambda one: one.name)
+def test_right_answers_have_the_format_of_their_task(task: Family[Any]) -> None:
+    for example in task.examples()[:20]:
+        assert all(re.fullmatch(task.format, task.response(example, style)) for style, _ in task.styles)
+    shots = [
+        re.split(r"\n(?:Answer|Solution|Reasoning):", part) for part in TASKS[task.benchmark]().template.split("\n\n")
+    ]
+    answers = [shot[1] for shot in shots[:-1] if len(shot) == 2]
+    assert answers and all(re.fullmatch(task.format, answer) for answer in answers)
+
+
+def test_a_constraint_holds_for_every_answer_and_is_part_of_the_sampler(
+    models: dict[str, Path], tmp_path: Path
+) -> None:
+    """Even for a random network; the report has each row beside the one without."""
+    model, out = DiffusionModel("echo", uncode.load(models["llada"], device="cpu")), tmp_path / "run"
+    rows = [{"preset": "confidence"}, {"preset": "confidence", "label": "held", "constraint": "task"}]
+    assert runner(out, model, config(*rows, tasks=["mini_sudoku"]), limit=3).run()
+    found = {
+        label: [one for one in RunFolder(out).samples() if one.sampler == label] for label in ("confidence", "held")
+    }
+    is_valid = re.compile(FAMILIES["mini_sudoku"].format).fullmatch
+    assert [len(of) for of in found.values()] == [3, 3] and all(is_valid(one.text) for one in found["held"])
+    assert not any(is_valid(one.text) for one in found["confidence"])
+    cells = {cell.sampler: cell.definition for cell in RunFolder(out).info().cells}
+    assert cells["held"] == dict(cells["confidence"]) | {"constraint": {"regex": FAMILIES["mini_sudoku"].format}}
+    other = [{"preset": "confidence", "label": "held", "constraint": {"choices": ["1"]}}]
+    with pytest.raises(UncodeError, match=r"holds answers of 'held' on mini_sudoku .* another definition"):
+        runner(out, model, config(*other, tasks=["mini_sudoku"]), limit=3).run()
+    shown = document(read_runs([out]), Choices()).sections[0].tables
+    (table,) = [one for one in shown if one.caption == "Without and with a constraint (correct)"]
+    (row,) = table.rows
+    assert row[:3] == ["mini_sudoku", "held", "3"] and row[6:8] == ["0.0", "100.0"]
 
 
 @pytest.mark.parametrize("verb", ["mini", "paper"])

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 import uncode
+from tests.constraints.vocabularies import model as vocabulary_model
 from tests.toy import EOS, MASK, VOCAB
 from uncode import presets
 
@@ -107,6 +108,7 @@ def test_the_surface_is_frozen() -> None:
     parameters = inspect.signature(uncode.Decider.__init__).parameters
     assert list(parameters) == [
         "self", "canvas", "sampler", "seed", "vocab_size", "eos_ids", "tokenizer", "frequency", "block_length",
+        "constraint",
     ]  # fmt: skip
     decider = uncode.Decider(canvas(), "confidence", vocab_size=VOCAB)
     public = {name for name in dir(decider) if not name.startswith("_")}
@@ -128,3 +130,23 @@ def test_adapters_are_thin(name: str) -> None:
         node.module for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.ImportFrom) and node.level
     }
     assert used <= PUBLIC and len(file.read_text().splitlines()) < 120
+
+
+def test_a_constraint_holds() -> None:
+    """As in a decode with the same logits; it needs the tokenizer."""
+    like, rule = vocabulary_model("texts", 0, 28), uncode.constraint(regex="[ab1]+日?")
+    facts = {"vocab_size": like.vocab_size, "eos_ids": like.eos_ids}
+    start = uncode.Canvas.after_prompt([1, 2, 3], length=12, mask_id=like.mask_id)
+
+    def scores(tokens: Tensor) -> Tensor:
+        return torch.cos(tokens[..., None] + torch.arange(like.vocab_size) * 1.7)
+
+    model = uncode.FunctionDenoiser(scores, mask_id=like.mask_id, tokenizer=like.tokenizer, **facts)
+    want = uncode.decode(model, start, presets.confidence(steps=4), 7, rule)
+    decider = uncode.Decider(start, presets.confidence(steps=4), 7, constraint=rule, tokenizer=like.tokenizer, **facts)
+    while not decider.done:
+        decider.decide(scores(decider.tokens))
+    assert decider.trace().tokens.equal(want.tokens)
+    assert re.fullmatch(rule.expression, want.texts(like.tokenizer)[0])
+    with pytest.raises(uncode.UncodeError, match="has no tokenizer, so a constraint cannot know its texts"):
+        uncode.Decider(start, presets.confidence(), 7, constraint=rule, **facts)

@@ -17,7 +17,7 @@ from uncode.cli.answering.choices import SamplerChoice
 from uncode.cli.options import complete_setting, find_sampler, read_settings
 from uncode.core.pieces.blocks import Blocks, BlockSchedule, SlidingWindow
 from uncode.core.pieces.cache import DualCache
-from uncode.core.pieces.propose import Greedy, Sample
+from uncode.core.pieces.propose import Adjust, Greedy, Sample
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.models.diffusion import DiffusionModel
 from uncode.evals.task import TaskSettings as Settings
@@ -53,7 +53,16 @@ def by_request(name: str, options: dict[str, Any]) -> Sampler:
 
 
 DOORS = (by_command, by_config, by_request)
-GIVEN = {"cache": "none", "block_length": 8, "draft_steps": 1, "temperature": 0.5, "top_k": 4, "top_p": 0.9}
+GIVEN = {
+    "cache": "none",
+    "block_length": 8,
+    "draft_steps": 1,
+    "temperature": 0.5,
+    "top_k": 4,
+    "top_p": 0.9,
+    "min_p": 0.1,
+}
+GIVEN |= {"frequency_penalty": 0.5, "presence_penalty": -0.5, "repetition_penalty": 1.2}
 
 
 @pytest.mark.parametrize("name", ["uncode", "uncode_tau", "certain_first", "confidence", "left_to_right", "semi_ar"])
@@ -64,7 +73,8 @@ def test_the_doors_make_the_same_sampler(name: str, blocks: BlockSchedule) -> No
         given["window"] = given.pop("block_length")
     assert {*GIVEN, "window"} == {*SHARED}
     made = resolve(name, MODEL, options=given)
-    assert made.policy.blocks == blocks and made.propose == Sample((), 0.5, 4, 0.9)
+    assert made.policy.blocks == blocks and made.propose == Sample((), 0.5, 4, 0.9, min_p=0.1)
+    assert made.adjust == Adjust((), (), -0.5, 0.5, 1.2)
     for door in DOORS:
         assert door(name, given) == made, door.__doc__
     assert made == resolve(resolve(name), MODEL, options=given), "a complete sampler takes them too"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import openai
 import pytest
+import torch
 
 import uncode
 from tests.covering import one_in
@@ -18,6 +21,7 @@ from uncode.server.api.replies import TextReply
 from uncode.server.api.sampler_list import sampler_list
 from uncode.server.decoding.reader import Update
 from uncode.server.decoding.samplers import Samplers
+from uncode.testing.hash_model import HashSession
 
 
 @pytest.fixture(scope="module")
@@ -159,19 +163,80 @@ def test_log_probabilities_are_those_at_the_commit(client: openai.OpenAI) -> Non
     assert logs is not None and logs.content is not None
     assert [log.logprob for log in logs.content] == pytest.approx(wanted, abs=1e-6)
     assert "".join(log.token for log in logs.content) == chat.choices[0].message.content
-    assert logs.content[0].top_logprobs[0].token == logs.content[0].token
+    assert [log.top_logprobs[0].logprob for log in logs.content] == pytest.approx(wanted, abs=1e-6)
     found, offsets = [], []
     for chunk in client.completions.create(model="tiny", prompt=STORY, max_tokens=9, logprobs=0, stream=True):
         if chunk.choices[0].logprobs is not None:
             found += chunk.choices[0].logprobs.token_logprobs or []
             offsets += chunk.choices[0].logprobs.text_offset or []
     assert found == pytest.approx(wanted, abs=1e-6) and offsets == sorted(offsets)
-    with pytest.raises(openai.BadRequestError, match="known at temperature 0 alone"):
-        client.completions.create(model="tiny", prompt=STORY, max_tokens=9, logprobs=1, temperature=0.5)
-    with pytest.raises(openai.BadRequestError, match="top_logprobs cannot be honoured: the server keeps the most"):
-        client.chat.completions.create(
-            model="tiny", messages=[{"role": "user", "content": "x"}], logprobs=True, top_logprobs=5
-        )
+    options = {"draft_steps": 2, "sampler": "left_to_right"}
+    with pytest.raises(openai.BadRequestError, match="need draft_steps=1"):
+        client.completions.create(model="tiny", prompt=STORY, max_tokens=9, logprobs=1, extra_body=options)
+
+
+def test_the_most_probable_tokens_at_the_commit(client: openai.OpenAI) -> None:
+    """Left to right, they are those of the model's logits for the text before."""
+    model, length = QuickModel(), 6
+    ids = model.tokenizer.encode(STORY, add_special_tokens=False)
+    seen, plain = list[torch.Tensor](), HashSession.logits
+    with patch.object(HashSession, "logits", lambda *given: seen.append(plain(*given)) or seen[-1]):
+        uncode.decode(model, uncode.Canvas.after_prompt([ids], length, model.mask_id), "left_to_right")
+    wanted = list[list[tuple[str, float]]]()
+    for offset, logits in enumerate(seen):
+        found, likely = logits[0, offset].log_softmax(-1).topk(4)
+        wanted.append([*zip(map(model.tokenizer.decode, likely.tolist()), found.tolist(), strict=True)])
+    asked: dict[str, Any] = {"model": "tiny", "max_tokens": length, "extra_body": {"sampler": "left_to_right"}}
+    chat = client.chat.completions.create(
+        messages=[{"role": "user", "content": STORY}], logprobs=True, top_logprobs=4, **asked
+    )
+    assert chat.choices[0].logprobs is not None and chat.choices[0].logprobs.content is not None
+    logs = [[(one.token, one.logprob) for one in log.top_logprobs] for log in chat.choices[0].logprobs.content]
+    assert [[text for text, _ in each] for each in logs] == [[text for text, _ in each] for each in wanted]
+    assert [p for each in logs for _, p in each] == pytest.approx([p for each in wanted for _, p in each], abs=1e-4)
+    whole = client.completions.create(prompt=STORY, logprobs=2, **asked).choices[0].logprobs
+    streamed = [
+        one
+        for chunk in client.completions.create(prompt=STORY, logprobs=2, stream=True, **asked)
+        for one in (chunk.choices[0].logprobs.top_logprobs if chunk.choices[0].logprobs else None) or []
+    ]
+    assert whole is not None and whole.top_logprobs == streamed
+    assert [max(each.values()) for each in streamed] == pytest.approx([each[0][1] for each in wanted], abs=1e-4)
+    drawn = client.completions.create(prompt=STORY, logprobs=3, temperature=1.5, seed=1, **asked).choices[0].logprobs
+    assert drawn is not None and drawn.top_logprobs is not None and drawn.tokens is not None
+    assert all(
+        3 <= len(each) <= 4 and text in each for each, text in zip(drawn.top_logprobs, drawn.tokens, strict=True)
+    )
+
+
+def test_penalties_and_biases_are_those_of_decode(client: openai.OpenAI) -> None:
+    """One batch has all four; each is its decode alone, and an answer says how to get it again."""
+    given: dict[str, Any] = {"presence_penalty": -2.0, "frequency_penalty": -2.0}
+    space = QuickModel().tokenizer.encode(STORY, add_special_tokens=False)[1]
+    asked: list[dict[str, Any]] = [
+        {},
+        given,
+        {"logit_bias": {str(space): 4}},
+        {"extra_body": {"repetition_penalty": 1.5, "min_p": 0.2}, "temperature": 1},
+    ]
+    samplers = [
+        uncode.presets.uncode(frequency=QuickModel().frequency, **options)
+        for options in ({}, given, {}, {"repetition_penalty": 1.5, "min_p": 0.2, "temperature": 1.0})
+    ]
+    samplers[2] = samplers[2].biasing({space: 4.0})
+    with ThreadPoolExecutor(4) as pool:
+        calls = [
+            partial(client.completions.create, model="tiny", prompt=STORY, max_tokens=24, seed=3, **one)
+            for one in asked
+        ]
+        found = list(pool.map(lambda call: call(), calls))
+    texts = [one.choices[0].text for one in found]
+    assert texts == [alone(STORY, 24, 3, sampler=sampler) for sampler in samplers]
+    assert len(set(texts)) == 4
+    recipe = found[2].model_extra["sampler_options"]  # type: ignore
+    assert recipe == {"logit_bias": {str(space): 4}}
+    again = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, seed=3, extra_body=recipe)
+    assert again.choices[0].text == texts[2]
 
 
 def test_samplers_by_name_and_as_data(client: openai.OpenAI) -> None:
@@ -267,8 +332,13 @@ def test_a_stream_says_once_what_makes_it_again(server: Running) -> None:
         ({"sampler": {"policy": {"score": {"piece": "Confidense"}}}}, "no score is named 'Confidense': did you mean"),
         ({"sampler": {"polciy": {}}}, "Sampler has no setting 'polciy': did you mean 'policy'?"),
         ({"rate": -1}, "the option rate of the sampler 'uncode' must be at least 0"),
-        ({"presence_penalty": 0.5}, "presence_penalty cannot be honoured: leave it out, or send 0."),
-        ({"logit_bias": {"5": 1}}, "logit_bias cannot be honoured"),
+        ({"presence_penalty": 2.5}, "presence_penalty of the sampler 'uncode' must be from -2 to 2, not 2.5."),
+        ({"repetition_penalty": 0}, "repetition_penalty of the sampler 'uncode' must be above 0, not 0"),
+        ({"min_p": 1.5}, "min_p of the sampler 'uncode' must be from 0 to 1, not 1.5."),
+        ({"logit_bias": {"05": 1}}, "send at most 1024 token ids, each with a number from -100 to 100, not {'05': 1}."),
+        ({"logit_bias": {"5": 101}}, "each with a number from -100 to 100, not {'5': 101}."),
+        ({"logit_bias": [5]}, "logit_bias is wrong: send at most 1024 token ids"),
+        ({"logit_bias": {"70000": 1}}, "a bias of token 70000 means nothing to this model"),
         ({"best_of": 3}, "best_of cannot be honoured: leave it out, or send n."),
         ({"echo": True, "logprobs": 0}, "echo goes with a plain answer: leave out logprobs."),
         ({"min_tokens": 4}, "min_tokens cannot be honoured"),

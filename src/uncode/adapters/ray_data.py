@@ -12,10 +12,12 @@ import numpy as np
 
 from ..backbones.guidance import Guided
 from ..backbones.loading.load import load
+from ..constraints.constraint import TextConstraint
 from ..core.errors import UncodeError, require
 from ..core.support.arguments import checks_arguments, whole_number
 from ..engine import Engine, Request
 from ..frequency import as_table
+from ..generation.gap_constraints import constraints_of
 from ..generation.generate import sampler_for
 from ..generation.prompt import Messages, Prompt, answer_texts, canvas_of, has_gaps, read_prompts
 from ..models import table_of
@@ -44,7 +46,8 @@ class Decoder:
 
     A batch has a column `prompt` of texts, or `messages`, and may have `length` and `seed`; it comes back with `text`,
     `forwards` and `seed`. An answer depends on its prompt and its seed alone. Rows without a seed have `seed`. `batch`
-    rows are decoded at a time.
+    rows are decoded at a time. `constraint` is what :func:`uncode.constraint` takes, as data: `{"regex": ...}`,
+    `{"choices": [...]}`, `{"json_schema": {...}}` or "json".
     """
 
     @checks_arguments()
@@ -59,6 +62,7 @@ class Decoder:
         seed: int = 0,
         chat: bool = False,
         stop_at_eos: bool = True,
+        constraint: Mapping[str, Any] | str | None = None,
         batch: int = 32,
         guidance: float = 0.0,
         device: str | None = None,
@@ -66,6 +70,7 @@ class Decoder:
         weights: str | None = None,
         revision: str | None = None,
     ) -> None:
+        self.constraint = None if constraint is None else TextConstraint.from_dict(constraint)
         plain = load(model, device=device, dtype=dtype, weights=weights, revision=revision)
         self.denoiser = Guided(plain, guidance) if guidance else plain
         table = as_table(table_of(frequency) or frequency) if frequency else None
@@ -102,7 +107,8 @@ class Decoder:
 
     def _request(self, at: int, row: Prompt, seed: int) -> Request[int]:
         sampler = sampler_for(self.denoiser, row, self.sampler, self.stop_at_eos)
-        return Request(canvas_of(self.denoiser, [row]), sampler, seed, key=at)
+        rule = constraints_of(self.denoiser, [row], self.constraint)[0]
+        return Request(canvas_of(self.denoiser, [row]), sampler, seed, rule, key=at)
 
     def _row(self, at: int, prompt: str | Messages, length: int | None) -> Prompt:
         """A prompt as a row. A text with gaps has no length of its own."""

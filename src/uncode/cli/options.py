@@ -182,7 +182,7 @@ Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not st
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Regex = Annotated[
     str | None,
-    typer.Option("--regex", metavar="EXPRESSION", help="The answer must match this regular expression (Python's)."),
+    typer.Option("--regex", metavar="EXPRESSION", help="The answer, or each gap, matches this expression (Python's)."),
 ]
 Choice = Annotated[
     list[str] | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -31,15 +32,21 @@ class TextConstraint(core.Constraint):
     expression: str
     source: Mapping[str, Any]
     """What it was made of, as data: {"regex": ...}, {"choices": [...]}, {"json_schema": ...}, or {"json": depth}."""
+    continues: bool = False
+    """Whether a text comes before it: some tokenizers drop the space of the first token of all."""
 
     def __post_init__(self) -> None:
-        byte_dfa(self.expression)  # an error comes at once
+        dfa = byte_dfa(self.expression)  # an error comes at once
+        if not dfa.accepts.any():
+            raise UncodeError(f"{self!r} accepts no text at all: change it.")
 
     def __hash__(self) -> int:
         return hash(self.expression)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, TextConstraint) and self.expression == other.expression
+        if not isinstance(other, TextConstraint):
+            return False
+        return (self.expression, self.continues) == (other.expression, other.continues)
 
     def __repr__(self) -> str:
         return f"constraint({', '.join(f'{name}={shown(value)}' for name, value in self.to_dict().items())})"
@@ -47,13 +54,30 @@ class TextConstraint(core.Constraint):
     def to_dict(self) -> dict[str, Any]:
         return dict(self.source)
 
+    @classmethod
+    def from_dict(cls, data: object) -> TextConstraint:
+        """The constraint of the data that :meth:`to_dict` returns, or of the word "json"."""
+        if data in (JSON, {JSON: ANY_JSON_DEPTH}):
+            return constraint(JSON)
+        fits = isinstance(data, Mapping) and len(data) == 1 and set(data) <= {"regex", "choices", "json_schema"}
+        require(fits, f'a constraint is one of regex, choices and json_schema, or "json", not {shown(data)}.')
+        return constraint(**data)  # type: ignore[arg-type]
+
     def accepts(self, text: str) -> bool:
         """Whether a text is accepted."""
         require(isinstance(text, str), f"a constraint accepts texts, not {shown(text)}.")
         return byte_dfa(self.expression).matches(text.encode(errors="surrogatepass"))
 
     def bind(self, facts: Facts, banned: tuple[int, ...] = ()) -> Automaton:
-        return _automaton(self.expression, vocabulary_of(facts), facts.mask_id, banned, facts.device)
+        vocabulary = vocabulary_of(facts)
+        vocabulary = vocabulary.continued if self.continues else vocabulary
+        return _automaton(self.expression, vocabulary, facts.mask_id, banned, facts.device)
+
+    def in_gap(self, begins: bool, after_space: bool) -> TextConstraint:
+        flags = found[0] if (found := re.match(r"(?:\(\?[asux]+\))+", self.expression)) else ""
+        rest = self.expression.removeprefix(flags)
+        expression = f"{flags}[ ](?:{rest})" if after_space else self.expression
+        return TextConstraint(expression, self.source, continues=not begins)
 
 
 @checks_arguments()

@@ -29,6 +29,10 @@ _REFUSED = {
 }
 
 
+_ENDS_OF_LINES, _NO_BREAK_SPACE = [(0x2028, 0x2029)], [(0xFEFF, 0xFEFF)]
+"""What ECMAScript, and not Python, takes for an end of a line and for a space."""
+
+
 class Nfa:
     """States are numbers. An edge is a byte range, both ends included; an empty edge takes no byte."""
 
@@ -233,6 +237,7 @@ def _written(items: Sequence[Any], inside: Ranges, pattern: str) -> str:
             )
             unicode, ascii_ = (complement(_characters(kind, value, flags)) for flags in (0, re.ASCII))
             outside = [*unicode, *ascii_, *complement(inside)]  # readers of patterns differ in \S, \D and \W
+            outside += _ENDS_OF_LINES if kind == "ANY" else _NO_BREAK_SPACE if "SPACE" in str(value) else []
             found.append(_class(complement(merged(outside))))
     return "".join(found)
 

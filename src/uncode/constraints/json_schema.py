@@ -11,10 +11,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
+from urllib.parse import unquote
 
 from ..core.errors import UncodeError, require, shown
-from .characters import Ranges, complement, merged
 from .expression import pattern_within
+from .scalars import CHARACTER, FORMATS, NUMBER, PLAIN, any_of, decimals, either, whole_numbers
 
 ANY_JSON_DEPTH = 3
 """Objects and arrays within one another where a schema says nothing of them."""
@@ -26,30 +27,6 @@ MAX_CHARACTERS = 1_000_000
 """Of the expressions of all parts of a schema. Optional keys and references within one another multiply them."""
 PART = 50
 """Characters that a part counts for beside its own, so that few parts without an expression are looked at."""
-_NEEDS_ESCAPE: Ranges = merged([(0, 31), (34, 34), (92, 92)])
-PLAIN = complement(_NEEDS_ESCAPE)
-"""Characters that a JSON string has as they are."""
-_ESCAPE = r'\\(?:["\\/bfnrt]|u(?:[0-9a-ce-fA-CE-F][0-9a-fA-F]|[dD][0-7])[0-9a-fA-F]{2})'
-CHARACTER = rf'(?:[^"\\\x00-\x1f]|{_ESCAPE})'
-INTEGER = r"-?(?:0|[1-9][0-9]*)"
-NUMBER = rf"{INTEGER}(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{{1,2}})?"
-_LONG_MONTH, _SHORT_MONTH = r"(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])", r"(?:0[469]|11)-(?:0[1-9]|[12][0-9]|30)"
-_DAY = rf"(?:{_LONG_MONTH}|{_SHORT_MONTH}|02-(?:0[1-9]|1[0-9]|2[0-8]))"
-_YEAR, _FOURTH = r"(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)", "(?:0[48]|[2468][048]|[13579][26])"
-_DATE = rf"(?:{_YEAR}-{_DAY}|(?:[0-9]{{2}}{_FOURTH}|{_FOURTH}00)-02-29)"
-_CLOCK = r"(?:[01][0-9]|2[0-3]):[0-5][0-9]"
-_TIME = rf"{_CLOCK}:[0-5][0-9](?:\.[0-9]{{1,6}})?(?:Z|[+-]{_CLOCK})"
-_BYTE, _LABEL = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])", r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,30}[A-Za-z0-9])?"
-FORMATS = {
-    "date": _DATE,
-    "time": _TIME,
-    "date-time": f"{_DATE}T{_TIME}",
-    "uuid": "-".join(f"[0-9a-f]{{{n}}}" for n in (8, 4, 4, 4, 12)),
-    "email": rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL}(?:\.{_LABEL})+",
-    "hostname": rf"{_LABEL}(?:\.{_LABEL})*",
-    "ipv4": rf"{_BYTE}(?:\.{_BYTE}){{3}}",
-    "uri": r"https?://[A-Za-z0-9.-]+(?::[0-9]{1,4})?(?:/[A-Za-z0-9._~!$&'()*+,;=:@-]*)*",
-}
 _ANNOTATIONS = {"title", "description", "default", "examples", "$schema", "$id", "$comment", "$defs", "definitions"}
 _ANNOTATIONS |= {"deprecated", "readOnly", "writeOnly", "strict", "$anchor"}
 _OF_TYPE = {
@@ -103,13 +80,9 @@ def any_json(depth: int = ANY_JSON_DEPTH) -> str:
     """The expression of any JSON value, with so many objects and arrays within one another."""
     plain = [f'"{CHARACTER}*"', NUMBER, "true", "false", "null"]
     if not depth:
-        return _either(plain)
+        return either(plain)
     inner = any_json(depth - 1)
-    return _either([*plain, _list("[", [inner], "]"), _list("{", [f'"{CHARACTER}*": ?{inner}'], "}")])
-
-
-def _either(found: Sequence[str]) -> str:
-    return f"(?:{'|'.join(found)})"
+    return either([*plain, _list("[", [inner], "]"), _list("{", [f'"{CHARACTER}*": ?{inner}'], "}")])
 
 
 def _list(opening: str, items: Sequence[str], closing: str, least: int = 0, most: int | None = None) -> str:
@@ -143,6 +116,10 @@ class _Schema:
         if isinstance(schema, bool):
             return any_json(max(depth - 1, 0)) if schema else None
         _expect(isinstance(schema, Mapping), "a JSON schema is an object, true or false", schema)
+        is_whole = schema is self._root or "$id" not in schema
+        require(
+            is_whole, "a constraint cannot have '$id' inside a JSON schema: '$ref' would mean something else there."
+        )
         keys = set(schema) - _ANNOTATIONS
         for name, build in (
             ("$ref", self._reference),
@@ -151,7 +128,7 @@ class _Schema:
             ("oneOf", self._one_of),
         ):
             if name in keys:
-                beside = keys - {name, "type", "nullable"} if name != "$ref" else keys - {name}
+                beside = keys - {name, "type"} if name != "$ref" else keys - {name}
                 require(
                     not beside,
                     f"a constraint cannot have '{min(beside, default='')}' beside '{name}' in a JSON schema.",
@@ -192,7 +169,7 @@ class _Schema:
                 found.append(builders[one](schema))
             else:
                 found.append("null" if one == "null" else "(?:true|false)")
-        return _any(found)
+        return any_of(found)
 
     def _constants(self, values: Any, schema: Mapping[str, Any], beside: set[str]) -> str | None:
         _expect(isinstance(values, list), "'enum' of a JSON schema is a list", values)
@@ -200,7 +177,7 @@ class _Schema:
         require(not more, f"a constraint cannot have '{min(more, default='')}' beside constants in a JSON schema.")
         types = _types(schema.get("type", list(_OF_TYPE)))
         kept = [value for value in values if any(_has_type(value, one) for one in types)]
-        return _any([re.escape(json.dumps(value, ensure_ascii=False)) for value in kept])
+        return any_of([re.escape(json.dumps(value, ensure_ascii=False)) for value in kept])
 
     def _reference(self, target: Any, path: tuple[str, ...], depth: int) -> str | None:
         found = self._target(target)
@@ -211,15 +188,15 @@ class _Schema:
     def _target(self, target: Any) -> Any:
         """The part of the schema that a reference names."""
         fits = isinstance(target, str) and (target == "#" or target.startswith("#/"))
-        require(fits, f"a constraint follows references within a JSON schema alone, not {shown(target)}.")
+        require(fits, f"a constraint follows '$ref' within a JSON schema alone, not to {shown(target)}.")
         found = self._root
         for part in target.split("/")[1:]:
-            name = part.replace("~1", "/").replace("~0", "~")
+            name = unquote(part).replace("~1", "/").replace("~0", "~")
             if isinstance(found, list):
                 found = found[int(name)] if name.isdecimal() and int(name) < len(found) else None
             else:
                 found = found.get(name) if isinstance(found, Mapping) else None
-            require(found is not None, f"the JSON schema refers to {shown(target)}, which it does not have.")
+            require(found is not None, f"'$ref' of the JSON schema is {shown(target)}, which it does not have.")
         return found
 
     def _check_types(self, schema: Mapping[str, Any], name: str) -> None:
@@ -237,7 +214,7 @@ class _Schema:
 
     def _any_of(self, parts: Any, path: tuple[str, ...], depth: int) -> str | None:
         _expect(isinstance(parts, list) and len(parts) > 0, "'anyOf' is a list of JSON schemas", parts)
-        return _any([self.value(part, path, depth) for part in parts])
+        return any_of([self.value(part, path, depth) for part in parts])
 
     def _one_of(self, parts: Any, path: tuple[str, ...], depth: int) -> str | None:
         """Alternatives of different types: a value is then valid under one of them alone."""
@@ -271,7 +248,7 @@ class _Schema:
             require(isinstance(pattern, str), f"'pattern' of a JSON schema is a text, not {shown(pattern)}.")
             return f'"{pattern_within(pattern, PLAIN)}"'
         if kind is not None:
-            require(kind in FORMATS, f"a constraint has no format {shown(kind)}: it has {', '.join(FORMATS)}.")
+            require(kind in FORMATS, f"a constraint has no 'format' {shown(kind)}: it has {', '.join(FORMATS)}.")
             require(not has_length, "a constraint cannot have 'minLength' or 'maxLength' beside 'format'.")
             return f'"{FORMATS[kind]}"'
         return f'"{CHARACTER}{_times(least, most)}"'
@@ -286,12 +263,13 @@ class _Schema:
         low, high = _limits(schema, whole=False)
         above = low is not None and "exclusiveMinimum" in schema
         below = high is not None and "exclusiveMaximum" in schema
-        return _decimals(low, high, above, below)
+        return decimals(low, high, above, below)
 
     def _array(self, schema: Mapping[str, Any], path: tuple[str, ...], depth: int) -> str | None:
         least, most = _bound(schema, "minItems", 0), _bound(schema, "maxItems", None)
         first, items = schema.get("prefixItems", []), schema.get("items", not schema.get("prefixItems"))
         _expect(isinstance(first, list), "'prefixItems' of a JSON schema is a list", first)
+        _expect(not isinstance(items, list), "'items' of a JSON schema is one schema (a list is 'prefixItems')", items)
         if most is not None and least > most:
             return None
         if first:
@@ -325,11 +303,6 @@ class _Schema:
             key = re.escape(json.dumps(name, ensure_ascii=False))
             pairs.append((None if inner is None else f"{key}: ?{inner}", name in needed))
         return rf"\{{{_in_order(pairs)}\}}"
-
-
-def _any(found: Sequence[str | None]) -> str | None:
-    kept = list(dict.fromkeys(one for one in found if one is not None))
-    return None if not kept else kept[0] if len(kept) == 1 else _either(kept)
 
 
 def _in_order(parts: Sequence[tuple[str | None, bool]], prefix: bool = False) -> str:
@@ -385,6 +358,7 @@ def _has_type(value: Any, kind: str) -> bool:
 
 def _bound(schema: Mapping[str, Any], name: str, default: int | None) -> Any:
     value = schema.get(name, default)
+    value = int(value) if type(value) is float and value.is_integer() else value
     fits = value is None or (type(value) is int and 0 <= value <= MAX_LENGTH)
     require(fits, f"'{name}' of a JSON schema must be a whole number up to {MAX_LENGTH:,} here, not {shown(value)}.")
     return value
@@ -405,56 +379,3 @@ def _limits(schema: Mapping[str, Any], whole: bool = True) -> tuple[int | None, 
         require(fits, f"'{key}' of a JSON schema must be a whole number here, not {shown(value)}.")
         found.append(None if value is None else int(value) + inside * (whole and key == exclusive))
     return found[0], found[1]
-
-
-def whole_numbers(low: int | None, high: int | None) -> str | None:
-    """The expression of the whole numbers from `low` to `high`; None is no bound."""
-    if low is None and high is None:
-        return INTEGER
-    negative = _naturals(max(1, -high) if high is not None else 1, None if low is None else -low)
-    natural = _naturals(max(low, 0) if low is not None else 0, high)
-    return _any([negative and f"-{negative}", natural])
-
-
-def _naturals(low: int, high: int | None) -> str | None:
-    """The natural numbers from `low` to `high`, without leading zeros."""
-    if high is None:
-        digits = len(str(low))
-        same = _naturals(low, 10**digits - 1)
-        return _any([same, f"[1-9][0-9]{{{digits},}}"])
-    if low > high:
-        return None
-    parts, at = list[str](), low
-    while at <= high:
-        step = 1  # the largest power of ten at which a run of numbers with free last digits begins here
-        while at % (step * 10) == 0 and at + step * 10 - 1 <= high and at > 0:
-            step *= 10
-        head, free = at // step, len(str(step)) - 1
-        last = min(head - head % 10 + 9, (high - step + 1) // step)
-        digit = f"[{head % 10}-{last % 10}]" if last > head else str(head % 10)
-        before = str(head // 10) if head >= 10 else ""
-        parts.append(before + digit + (f"[0-9]{{{free}}}" if free else ""))
-        at = (last + 1) * step
-    return _any(parts)
-
-
-def _decimals(low: int | None, high: int | None, above: bool, below: bool) -> str | None:
-    """Numbers between two whole ones, which are excluded where `above` or `below` says so."""
-    natural = negative = None
-    if high is None or high >= 0:
-        natural = _magnitudes(max(low or 0, 0), high, above and low is not None and low >= 0, below)
-    if low is None or low < 0:
-        least = 0 if high is None else max(-high, 0)
-        negative = _magnitudes(least, None if low is None else -low, below and high is not None and high <= 0, above)
-    return _any([natural, negative and f"-{negative}"])
-
-
-def _magnitudes(low: int, high: int | None, above: bool, below: bool) -> str | None:
-    """The same without a sign; `low` is 0 or more."""
-    inner = _naturals(low + above, None if high is None else high - 1)
-    found = [inner and rf"{inner}(?:\.[0-9]+)?"]
-    if above and (high is None or low < high):
-        found.append(rf"{low}\.[0-9]*[1-9][0-9]*")
-    if high is not None and not below and high >= low + above:
-        found.append(rf"{high}(?:\.0+)?")
-    return _any(found)

@@ -6,7 +6,7 @@ import hashlib
 import io
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,13 @@ class Vocabulary:
         content = io.BytesIO()
         np.savez(content, **facts)  # type: ignore[arg-type]
         return content.getvalue()
+
+    @cached_property
+    def continued(self) -> Vocabulary:
+        """The same behind a text."""
+        later, first = self.tries
+        digest = hashlib.sha256(f"{self.fingerprint} continued".encode()).hexdigest()[:32]
+        return self if first is None else replace(self, tries=(later, None), fingerprint=digest)
 
     @classmethod
     def read(cls, content: bytes) -> Vocabulary:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .denoiser import Facts
+from .errors import UncodeError
 from .support.arrays import Ints
 
 
@@ -23,6 +24,11 @@ class Constraint(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain data, which a trace keeps."""
+
+    def in_gap(self, begins: bool, after_space: bool) -> Constraint:
+        """The rule for the tokens of a gap in a text. `begins` says whether the text begins with the gap. The tokens
+        bring the space `after_space`, which is not part of what the rule is about."""
+        raise UncodeError(f"{type(self).__name__} is no constraint of a gap: give one of uncode.constraint(...).")
 
 
 class Automaton(ABC):

@@ -219,7 +219,8 @@ class Engine(Generic[K]):
         canvas = _together(requests, start, span)
         with self.budget.watching((len(self._rows) + len(taken)) * (start + span)):
             samplers, seeds = [one.sampler for one in requests], [one.seed for one in requests]
-            ids = self._state.add(canvas, samplers, seeds, [one.constraint for one in requests])
+            constraints, alternatives = [one.constraint for one in requests], [one.alternatives for one in requests]
+            ids = self._state.add(canvas, samplers, seeds, constraints, alternatives)
         now = time.monotonic()
         for row, one in zip(ids, taken, strict=True):
             one.joined, one.share_before = now, self._share

@@ -15,7 +15,8 @@ from ..core.constraint import Constraint
 from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require, shown
 from ..core.pieces.policy import Sampler
-from ..core.stepper.record import HostRows
+from ..core.stepper.record import Alternatives, HostRows
+from ..core.support.arguments import whole_number
 from ..core.support.arrays import Ints
 from ..core.trace.trace import Trace, header_of
 from .row_step import RowStep
@@ -39,6 +40,8 @@ class Request(Generic[K]):
     """Whatever the caller wants to find on the result."""
     on_step: Listener | None = None
     """For callers who stream, or who end a row before its last mask is filled."""
+    alternatives: int = 0
+    """Remember so many of the most probable tokens at each commit, with their log probabilities."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.canvas, Canvas):
@@ -47,6 +50,7 @@ class Request(Generic[K]):
         require(rows == 1, f"a request holds a canvas of one row, not of {rows}: make a request for each row.")
         fits = self.constraint is None or isinstance(self.constraint, Constraint)
         require(fits, f"a request's constraint is made by uncode.constraint(...), not {shown(self.constraint)}.")
+        whole_number(self.alternatives, "alternatives", 0)
         if not isinstance(self.sampler, Sampler):  # the text of a sampler takes longer than the check
             raise UncodeError(f"a request holds a Sampler, not {shown(self.sampler)}.")
 
@@ -95,6 +99,11 @@ class FinishedRow:
         """The log probability of each committed token in the distribution it was drawn from; NaN elsewhere. For an
         engine with `drawn_logp`."""
         return self.rows.drawn_logp[self.at, : self.canvas.span]
+
+    @property
+    def alternatives(self) -> list[Alternatives]:
+        """The most probable tokens of each offset when it was committed, as many as the request asked for."""
+        return self.rows.alternatives(self.at)[: self.canvas.span]
 
     @property
     def forwards(self) -> int:

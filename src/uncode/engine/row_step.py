@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..core.stepper.advance import Step
-from ..core.stepper.record import Decision
+from ..core.stepper.record import Alternatives, Decision, pairs
 from ..core.stepper.state import State
 from ..core.support.arrays import Ints
 
@@ -27,6 +27,8 @@ class Change(NamedTuple):
     """None where nothing was committed, or where it is no finite number: samplers may commit what they believe
     impossible."""
     entropy: float | None = None
+    alternatives: Alternatives = ()
+    """The most probable tokens, as many as the request asked for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,10 +67,12 @@ def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[Ro
             for values in (belief.logp, belief.entropy, _mean_entropy(decision))
         ),
     ]
+    if decision.alternatives is not None:
+        parts.append(decision.alternatives[index].flatten(1).view(torch.int64))
     widths = [part.shape[1] for part in parts]
     packed: Tensor = torch.cat(parts, 1).cpu()
     tokens, offsets, chosen, removed, proposed, *floats = (part.numpy() for part in torch.split(packed, widths, 1))
-    logp, entropy, mean = (np.ascontiguousarray(part).view(np.float64) for part in floats)
+    logp, entropy, mean, *likely = (np.ascontiguousarray(part).view(np.float64) for part in floats)
     open_from, forwards = state.rows.starts[rows], state.clock - state.rows.joined_at_step[rows]
     found = []
     for at, (row, span) in enumerate(zip(rows.tolist(), spans, strict=True)):
@@ -78,7 +82,13 @@ def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[Ro
             settled = min(settled, int(open_from[at]))  # a remasker takes back tokens of the open block
         written, taken = np.flatnonzero(chosen[at]), np.flatnonzero(removed[at])
         changes = [
-            Change(int(offsets[at, c]), int(proposed[at, c]), _finite(logp[at, c]), _finite(entropy[at, c]))
+            Change(
+                int(offsets[at, c]),
+                int(proposed[at, c]),
+                _finite(logp[at, c]),
+                _finite(entropy[at, c]),
+                pairs(likely[0][at].reshape(len(chosen[at]), -1)[c], state.alternatives[row]) if likely else (),
+            )
             for c in written
         ]
         changes += [Change(int(offsets[at, c]), None, None) for c in taken]

@@ -60,6 +60,8 @@ class Task(ABC, Generic[E]):
     settings: ClassVar[TaskSettings]
     stops: ClassVar[StopStrings] = NO_STOPS
     """Strings that end an answer. After a raw prompt with shots, the model may continue with another problem."""
+    format: ClassVar[str] = ""
+    """A regular expression that a whole answer in the form of the prompt's shots matches; empty where there is none."""
     direct: ClassVar[str] = ""
     """How an answer without reasoning begins, up to the result; empty where there is no such answer."""
     grades_in_processes: ClassVar[bool] = False

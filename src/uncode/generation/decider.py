@@ -15,6 +15,7 @@ from ..core.errors import UncodeError, require, shown
 from ..core.pieces.cache import NoCache, Plan
 from ..core.pieces.policy import Sampler
 from ..core.stepper.advance import Step
+from ..core.stepper.constraints import Constraints
 from ..core.stepper.decode import Steps
 from ..core.stepper.requests import Seeds
 from ..core.support.arguments import checks_arguments, whole_number
@@ -32,7 +33,8 @@ class Decider:
 
     `block_length` is that of a block-causal model, whose blocks count from the first valid column. `frequency` is the
     table for samplers that need one, `eos_ids` are the tokens that end an answer, and `tokenizer` finds the tokens
-    that a sampler names by their text. Samplers whose pieces run forwards of their own are refused.
+    that a sampler names by their text and those that a `constraint` allows. Samplers whose pieces run forwards of
+    their own are refused.
     """
 
     @checks_arguments()
@@ -47,12 +49,13 @@ class Decider:
         tokenizer: Any = None,
         frequency: Frequency = None,
         block_length: int | None = None,
+        constraint: Constraints = None,
     ) -> None:
         require(isinstance(canvas, Canvas), f"a Canvas was expected, not {shown(canvas)}.")
         self._model = _HandedIn(canvas, whole_number(vocab_size, "vocab_size", 1), eos_ids, tokenizer, block_length)
         found = resolve_each(sampler, self._model, frequency)
         found = [_runnable(each) for each in found] if isinstance(found, list) else _runnable(found)
-        self._run = Steps(self._model, canvas, found, seed)
+        self._run = Steps(self._model, canvas, found, seed, constraint)
         self._run.state.lookahead.is_async = False  # the next logits are not there yet
         self.tokens = canvas.tokens.clone()
         """The canvas as it is now, `[B, L]`: what the next logits must be about."""

@@ -11,12 +11,12 @@ from ..core.denoiser import Denoiser
 from ..core.errors import require, shown
 from ..core.pieces.policy import Sampler
 from ..core.pieces.stop import AfterEos
-from ..core.stepper.constraints import Constraints, each_constraint
 from ..core.stepper.decode import Steps
 from ..core.stepper.requests import Samplers, Seeds, each_sampler
 from ..core.support.arguments import checks_arguments
 from ..samplers.options import DEFAULT_SAMPLER
 from ..samplers.resolve import SamplersLike, resolve_each
+from .gap_constraints import PromptConstraints, constraints_of
 from .prompt import Length, Messages, Prompt, answer_texts, blank_gaps, canvas_of, is_one_prompt, is_whole, read_prompts
 
 
@@ -27,7 +27,7 @@ class GenerateOptions(TypedDict, total=False):
     length: Length
     seed: Seeds
     stop_at_eos: bool
-    constraint: Constraints
+    constraint: PromptConstraints
 
 
 @overload
@@ -49,7 +49,7 @@ def generate(
     length: Length = None,
     seed: Seeds = 0,
     stop_at_eos: bool = True,
-    constraint: Constraints = None,
+    constraint: PromptConstraints = None,
 ) -> str | list[str]:
     """The model's answer to a raw prompt, to messages (through the chat template), or to a list of either.
 
@@ -57,7 +57,8 @@ def generate(
     tiny), or the path of a sampler file. Without a `length`, an answer has 96 tokens, or as many as the model has room
     for. A text with gaps, `"Paris is the <mask:2> of France."`, is returned with its gaps filled and takes no `length`;
     of `<mask:?>` the model chooses the size. The answer to a prompt fulfils the `constraint` that
-    :func:`uncode.constraint` made. For a list, `length`, `sampler`, `seed` and `constraint` may be one per prompt.
+    :func:`uncode.constraint` made, and so does the text of every gap; a list has one for each gap, None where none is.
+    For a list of prompts, `length`, `sampler`, `seed` and `constraint` may be one per prompt.
     Decoding of an answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every
     mask.
     """
@@ -68,6 +69,8 @@ def generate(
     )
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
+    if one and isinstance(constraint, Sequence) and not prompts[0].is_continued:
+        constraint = [constraint]  # type: ignore[list-item]  # one for each gap
     trace = start_decode(denoiser, prompts, resolve_each(sampler, denoiser), seed, stop_at_eos, constraint).trace()
     texts = answer_texts(denoiser, prompts, trace)
     if blank := blank_gaps(denoiser, prompts, trace):
@@ -90,15 +93,10 @@ def start_decode(
     sampler: Samplers,
     seed: Seeds,
     stop_at_eos: bool,
-    constraint: Constraints = None,
+    constraint: PromptConstraints = None,
 ) -> Steps:
     """The decode of the prompts, before its first step. Gaps in a text are always filled completely."""
-    constraints = each_constraint(constraint, len(prompts))
-    for prompt, one in zip(prompts, constraints, strict=True):
-        require(
-            one is None or prompt.is_continued,
-            "a text with gaps takes no constraint: ask for an answer after a prompt, or leave the constraint out.",
-        )
+    constraints = constraints_of(denoiser, prompts, constraint)
     each = each_sampler(sampler, len(prompts))
     samplers = [sampler_for(denoiser, p, s, stop_at_eos) for s, p in zip(each, prompts, strict=True)]
     return Steps(denoiser, canvas_of(denoiser, prompts), samplers, seed, constraints)

@@ -11,7 +11,7 @@ from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import require, shown
 from ..core.pieces.policy import Sampler
-from ..core.pieces.propose import Sample
+from ..core.pieces.propose import Adjust, Sample
 from ..core.pieces.stop import AfterEos
 from ..core.support.arguments import checks_arguments, whole_number
 from ..engine import Engine, Request
@@ -74,10 +74,15 @@ def _drawing(denoiser: Denoiser, sampler: SamplerLike, temperature: float | None
     require(temperature > 0, "the samples of a rollout are drawn: the temperature must be above 0.")
     propose, name = made.propose, f"the sampler '{made.name}'"
     assert isinstance(propose, Sample)
-    draws = type(propose) is Sample and propose.top_k is None and (propose.top_p or 1) == 1
+    draws = type(propose) is Sample and propose.top_k is None and (propose.top_p or 1) == 1 and not propose.min_p
     require(
         draws,
-        f"{name} cuts its draws, and new weights would cut them elsewhere: leave out top_k, top_p and legacy samplers.",
+        f"{name} cuts its draws, and new weights would cut them elsewhere: leave out top_k, top_p, min_p and legacy "
+        "samplers.",
+    )
+    require(
+        made.adjust == Adjust(),
+        f"{name} adjusts logits, and those of new weights are read as they are: leave out penalties and biases.",
     )
     policy = made.policy
     rewrites = type(policy.edit or policy.remask).__name__ if policy.revises else type(policy.stop).__name__

@@ -32,7 +32,9 @@ FROM_1_TO_64: Range = (lambda value: 1 <= value <= 64, "from 1 to 64")
 FROM_2_TO_64: Range = (lambda value: 2 <= value <= 64, "from 2 to 64")
 ABOVE_0: Range = (lambda value: value > 0, "above 0")
 INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
+FROM_MINUS_2_TO_2: Range = (lambda value: -2 <= value <= 2, "from -2 to 2")
 BELOW_1: Range = (lambda value: 0 <= value < 1, "at least 0 and below 1")
+FROM_0_TO_1: Range = (lambda value: 0 <= value <= 1, "from 0 to 1")
 UP_TO_1: Range = (lambda value: 0 < value <= 1, "above 0 and at most 1")
 
 LENGTH = None
@@ -125,6 +127,8 @@ _ROWS = (
     Option("every", int, "steps from one revision to the next", AT_LEAST_1, (1, 64, 1)),
     Option("factor", float, "bound on (n + 1) * (1 - confidence of the n-th token)", ABOVE_0, (0.1, 4, 0.1)),
     Option("frequency", None, "frequency table: a file or a name (--frequency); default: the model's own"),
+    Option("frequency_penalty", float, "subtracted from a token's logit for each time that the answer has it",
+           FROM_MINUS_2_TO_2, (-2, 2, 0.1), default=0.0),
     Option("gamma", float, "error budget in nats: the sum of entropies less their maximum", AT_LEAST_0, (0, 1, 0.01)),
     Option("history", int, "steps for which a position must be stable", AT_LEAST_1, (1, 10, 1)),
     Option("informativeness", bool, "whether to use the informativeness prior"),
@@ -133,14 +137,20 @@ _ROWS = (
     Option("loops", int, "rounds of remasking", AT_LEAST_0, (0, 64, 1)),
     Option("low", float, "least probability of the best position in a run of masks", BELOW_1, (0, 0.95, 0.05)),
     Option("middle", float, "the same in the second third", AT_LEAST_0, (0, 20, 0.5)),
+    Option("min_p", float, "draw among tokens with this share of the largest probability; none: all",
+           FROM_0_TO_1, (0, 1, 0.05), can_be_none=True),
     Option("neighbour", float, "bar for the neighbours of an anchor", UP_TO_1, (0.05, 1, 0.05)),
     Option("position_temperature", float, "temperature of the draw of candidates", ABOVE_0, (0.05, 2, 0.05)),
+    Option("presence_penalty", float, "subtracted from the logit of a token that the answer has",
+           FROM_MINUS_2_TO_2, (-2, 2, 0.1), default=0.0),
     Option("proxy", Proxy, "uncertainty to calibrate: confidence, entropy or margin"),
     Option("radius", int, "columns on each side of an anchor", AT_LEAST_1, (1, 32, 1)),
     Option("rate", float, "decay of the positional prior per token (the paper's lambda); 0: no positional prior",
            AT_LEAST_0, (0, 1, 0.01)),
     Option("ratio", float, "share of the tokens that are written before remasking begins", UP_TO_1, (0.025, 1, 0.025)),
     Option("remasking", Remasking, "order inside a block: low_confidence or random"),
+    Option("repetition_penalty", float, "divides the positive logits of tokens that the prompt or the answer has, and "
+           "multiplies the negative ones", ABOVE_0, (0.5, 2, 0.05), default=1.0),
     Option("rounds", int, "most forwards on a full block", AT_LEAST_0, (1, 64, 1)),
     Option("sigma", float, "width of the Gaussian around a position, in tokens", ABOVE_0, (0.5, 50, 0.5)),
     Option("special", Special, "weight of EOS tokens: unseen (the clip), neutral (the mean) or counted (as the table "
@@ -163,6 +173,7 @@ _ROWS = (
 )
 # fmt: on
 OPTIONS = {row.name: row for row in _ROWS}
-SHARED = ("block_length", "cache", "draft_steps", "temperature", "top_k", "top_p", "window")
-"""The options that every sampler takes, a saved one too: they change its blocks, its cache, its proposal and how many
-steps a forward makes."""
+PENALTIES = ("frequency_penalty", "presence_penalty", "repetition_penalty")
+SHARED = ("block_length", "cache", "draft_steps", "min_p", *PENALTIES, "temperature", "top_k", "top_p", "window")
+"""The options that every sampler takes, a saved one too: they change its blocks, its cache, its proposal, its penalties
+and how many steps a forward makes."""

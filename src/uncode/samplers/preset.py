@@ -14,7 +14,7 @@ from typing import Any, ParamSpec, TypedDict, Unpack
 from ..core.errors import OptionError, suggest
 from ..core.support.arguments import checks_arguments
 from . import pieces as p
-from .options import OPTIONS, SHARED, Cache, Option, Range
+from .options import OPTIONS, PENALTIES, SHARED, Cache, Option, Range
 
 P = ParamSpec("P")
 
@@ -31,6 +31,10 @@ class Placed(TypedDict, total=False):
 class Shared(Placed, total=False):
     """All of them; see `SHARED` in the table of options."""
 
+    frequency_penalty: float
+    min_p: float | None
+    presence_penalty: float
+    repetition_penalty: float
     temperature: float
     top_k: int | None
     top_p: float | None
@@ -132,15 +136,20 @@ def _together(defaults: Mapping[str, Any], given: dict[str, Any], what: str) -> 
 
 
 def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
-    """The sampler with other values of its shared options: its blocks, its cache, its proposal and its draft steps."""
+    """The sampler with other values of its shared options: its blocks, its cache, its proposal, its penalties and its
+    draft steps."""
     changes = _together({}, {**changes}, f"the sampler '{sampler.name}'")
     blocks = _blocks(sampler.policy.blocks, changes)
     made: dict[str, Any] = {"policy": replace(sampler.policy, blocks=blocks)}
     if "cache" in changes:
         made["cache"] = cache_named(changes["cache"], blocks.slides)
-    drawing: dict[str, Any] = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
+    drawing: dict[str, Any] = {
+        key: changes[key] for key in ("temperature", "top_k", "top_p", "min_p") if key in changes
+    }
     if drawing:
         made["propose"] = _drawing(sampler.propose, drawing)
+    if penalties := {key: changes[key] for key in PENALTIES if key in changes}:
+        made["adjust"] = replace(sampler.adjust, **penalties)
     if "draft_steps" in changes:
         made["draft_steps"] = changes["draft_steps"]
     return replace(sampler, **made)

@@ -13,7 +13,6 @@ from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import OptionError, UncodeError, suggest
 from ..core.pieces.policy import Sampler
-from ..core.pieces.propose import Greedy
 from ..core.support.reprs import counted
 from ..engine import Engine
 from ..samplers.options import DEFAULT_SAMPLER
@@ -130,12 +129,9 @@ class Service:
         wanted = self._wanted(body, logprobs, constraint)
         choice = self._choice(body, prompts)
         sampler = self._sampler(choice)
-        if logprobs and not isinstance(sampler.propose, Greedy):
+        if logprobs and sampler.draft_steps > 1:
             raise ApiError(
-                400,
-                "the most probable tokens are known at temperature 0 alone: ask for no alternatives, or for a "
-                "temperature of 0.",
-                param="logprobs",
+                400, "the most probable tokens need draft_steps=1: leave out one of the two.", param="logprobs"
             )
         seed = secrets.randbits(31) if body.seed is None else body.seed
         recipe = {"seed": seed} | self.samplers.repeated(choice)
@@ -177,7 +173,7 @@ class Service:
 
     def _choice(self, body: DecodeFields, prompts: Sequence[PreparedPrompt]) -> Choice:
         stop_at_eos = body.stop_at_eos and not body.ignore_eos and all(prompt.is_answer for prompt in prompts)
-        return Choice(body.sampler, body.options(), stop_at_eos)
+        return Choice(body.sampler, body.options(), stop_at_eos, body.logit_bias or {})
 
     def _sampler(self, choice: Choice) -> Sampler:
         try:
@@ -197,6 +193,7 @@ class Service:
             commits=body.commits,
             diffusing=body.diffusing,
             logprobs=logprobs is not None,
+            alternatives=logprobs or 0,
             trace=body.trace,
             step_map=body.step_map,
         )

@@ -19,6 +19,7 @@ from ...core.errors import UncodeError, require
 from ...core.pieces.policy import Sampler
 from ...core.support.reprs import counted
 from ...engine import Engine, Request
+from ...generation.gap_constraints import constraints_of
 from ...generation.generate import sampler_for
 from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
@@ -184,10 +185,6 @@ def _items(job: FileJob) -> list[_Item]:
             on_progress(len(rows), len(lines))
     takes_length = any(row.is_continued for row in rows)
     require(settings.length is None or takes_length, "texts with gaps have no answer length: leave --length out.")
-    require(
-        settings.constraint is None or all(row.is_continued for row in rows),
-        "a text with gaps takes no constraint: ask for an answer after a prompt, or leave the constraint out.",
-    )
     advise(settings.model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
     return [
         _Item(one, row, name, sampler)
@@ -235,7 +232,7 @@ def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, FileLine
             canvas_of(denoiser, [item.prompt]),
             sampler_for(denoiser, item.prompt, item.sampler, settings.stop_at_eos),
             settings.seed + item.line.number if item.line.seed is None else item.line.seed,
-            settings.constraint,
+            constraints_of(denoiser, [item.prompt], settings.constraint)[0],
             item,
         )
         for item in sorted(items, key=size, reverse=True)

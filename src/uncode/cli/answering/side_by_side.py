@@ -33,7 +33,8 @@ def compare(settings: DecodeSettings, prompt: str, view: Path | None, as_json: b
     """Decode the prompt with every sampler in one batch, and show the answers."""
     denoiser, samplers, count = settings.denoiser, settings.samplers, len(settings.samplers)
     row = read_prompt(denoiser, prompt, settings.chat, settings.length)
-    run = start_decode(denoiser, [row] * count, list(samplers.values()), [settings.seed] * count, settings.stop_at_eos)
+    each, seeds = list(samplers.values()), [settings.seed] * count
+    run = start_decode(denoiser, [row] * count, each, seeds, settings.stop_at_eos, settings.constraint)
     advise(settings.model, denoiser, [(prompt, row)])
     with item_bar("decoding") as on_progress:
         for step in run:

@@ -40,6 +40,9 @@ def command(
     chat: shared.Chat = False,
     guidance: shared.Guidance = 0.0,
     whole: shared.Whole = False,
+    regex: shared.Regex = None,
+    choice: shared.Choice = None,
+    json_schema: shared.JsonSchema = None,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
     weights: shared.Weights = None,
@@ -71,6 +74,7 @@ def command(
         for name, given in _settings_of(names, settings or []).items()
     }
 
+    rule = shared.read_constraint(regex, choice, json_schema)
     from ..answering.prompts import longest_answer, read_file, read_typed
 
     text = None if prompt is None else read_typed(prompt)
@@ -85,7 +89,7 @@ def command(
         which = ModelChoice(model, device, dtype, weights, revision, guidance)
         denoiser, built = which.load(lambda own: _build(list(choices.values()), own), longest_answer(length, file))
     by_name = dict(zip(choices, built, strict=True))
-    decode_settings = DecodeSettings(denoiser, model, by_name, seed, length, chat, stop_at_eos=not whole)
+    decode_settings = DecodeSettings(denoiser, model, by_name, seed, length, chat, not whole, rule)
     if file is not None:
         job = FileJob(decode_settings, file, True, batch or shared.DEFAULT_BATCH, None, view, force)
         compare_file(job, as_json)

@@ -79,7 +79,7 @@ def command(
         _check_files(trace, view, source, out, force)
     else:
         require(source is not None, "--ray is for the prompts of --input: give --input and --out, or leave it out.")
-        _check_ray(trace, view, force, regex is not None or choice or json_schema)
+        _check_ray(trace, view, force)
     _check_options(prompt, source, out, batch, order, as_json)
     given = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
     rule = shared.read_constraint(regex, choice, json_schema)
@@ -125,9 +125,9 @@ def command(
         answer_one(decode_settings, text, trace, view, order, as_json)
 
 
-def _check_ray(trace: Path | None, view: Path | None, force: bool, constraint: Any) -> None:
+def _check_ray(trace: Path | None, view: Path | None, force: bool) -> None:
     """Raise if an option is given that is for one machine."""
-    asked = {"--trace": trace, "--view": view, "--force": force, "a constraint": constraint}
+    asked = {"--trace": trace, "--view": view, "--force": force}
     for option, value in asked.items():
         require(not value, f"{option} is for one machine: leave it out with --ray.")
 

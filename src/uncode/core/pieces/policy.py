@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import require
 from ..support.above import from_above
@@ -13,7 +13,7 @@ from . import branches as branches  # noqa: PLC0414  # its pieces have names onc
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece, brief
-from .propose import Greedy, Proposal
+from .propose import Adjust, Greedy, Proposal
 from .remask import Editor, Never, Remasker
 from .sampler_file import read_toml, to_toml
 from .score import Score
@@ -97,6 +97,8 @@ class Policy(Piece):
 class Sampler(Piece):
     """A policy, a proposal, a cache and a limit: everything but the model, the canvas and the seed."""
 
+    per_row: ClassVar[tuple[str, ...]] = ("adjust",)
+
     policy: Policy
     propose: Proposal = field(default_factory=Greedy)
     cache: CachePolicy = field(default_factory=NoCache)
@@ -105,9 +107,13 @@ class Sampler(Piece):
     name: str = "custom"
     draft_steps: int = 1
     """Most steps that one forward makes. More than one takes a sampler whose next steps can be foreseen."""
+    adjust: Adjust = field(default_factory=Adjust)
+    """What is added to the logits: a bias, and penalties of tokens that stand in the row."""
 
     def __repr__(self) -> str:
-        return one_line(f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache"))])
+        return one_line(
+            f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache", "adjust"))]
+        )
 
     def _repr_html_(self) -> str:
         """For notebooks: all pieces with all settings, defaults too."""
@@ -155,7 +161,9 @@ class Sampler(Piece):
 
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()
-        del data["piece"], data["policy"]["piece"]
+        del data["piece"], data["policy"]["piece"], data["adjust"]["piece"]
+        if self.adjust == Adjust():  # as in files that know no such setting
+            del data["adjust"]
         if self.draft_steps == 1:  # as in files that know no other number
             del data["draft_steps"]
         return data
@@ -187,6 +195,10 @@ class Sampler(Piece):
     def stopping(self, stop: Stop) -> Sampler:
         """The same sampler with another stop rule in the place of `AtTheEnd` and `AfterEos`, and beside any other."""
         return replace(self, policy=replace(self.policy, stop=self.policy.stop.followed_by(stop)))
+
+    def biasing(self, bias: Mapping[int, float]) -> Sampler:
+        """The same sampler with a bias: by token id, what is added to its logits."""
+        return replace(self, adjust=self.adjust.biasing(bias))
 
     def caching(self, cache: CachePolicy) -> Sampler:
         """The same sampler with another cache policy."""

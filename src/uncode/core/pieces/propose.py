@@ -1,9 +1,11 @@
-"""Proposals: *what* to write at each position. The only reader of logits besides the belief."""
+"""Proposals: *what* to write at each position. They read logits, and so does the belief alone. And adjustments: what is
+added to logits before both."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, Self
 
 import torch
@@ -11,8 +13,9 @@ from torch import Tensor
 
 from ..belief import Belief, Proposed, log_probabilities, tempered_logp
 from ..denoiser import Facts
-from ..errors import require
+from ..errors import require, shown
 from ..noise import Draw
+from ..support.reprs import counted
 from ..view import View
 from .piece import Buffer, Piece
 
@@ -97,7 +100,7 @@ class Credit(Greedy):
 
 @dataclass(frozen=True)
 class Sample(Proposal):
-    """A draw from softmax(logits / temperature), cut to the top k and the top p, by Gumbel noise in float64.
+    """A draw from softmax(logits / temperature), cut by min p, top p and top k, by Gumbel noise in float64.
 
     The ranking is formed from the clean logits, so temperature never changes the order (LLaDA's
     rule). `ranking="drawn"` forms it from the tempered, cut ones (Dream's rule).
@@ -107,12 +110,15 @@ class Sample(Proposal):
     top_k: int | None = None
     top_p: float | None = None
     ranking: Literal["clean", "drawn"] = "clean"
+    min_p: float | None = None
+    """The least probability of a token that is drawn, as a share of the most probable one's."""
 
     def check(self) -> None:
         fits = self.temperature >= 0 and math.isfinite(self.temperature)
         require(fits, f"temperature must be a number of 0 or more, not {self.temperature}.")
         require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
+        require(self.min_p is None or 0 <= self.min_p <= 1, f"min_p must be in [0, 1], not {self.min_p}.")
 
     @property
     def draws(self) -> bool:
@@ -136,9 +142,12 @@ class Sample(Proposal):
 
     @property
     def _cuts(self) -> bool:
-        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
+        return self.top_k is not None or (self.top_p is not None and self.top_p < 1) or bool(self.min_p)
 
     def _cut(self, logits: Tensor) -> Tensor:
+        if self.min_p:
+            least = logits.amax(-1, keepdim=True) + math.log(self.min_p)
+            logits = logits.masked_fill(logits < least, float("-inf"))
         if self.top_p is not None and self.top_p < 1:
             logits = _cut_top_p(logits, self.top_p)
         if self.top_k is not None:
@@ -153,3 +162,45 @@ def _cut_top_p(logits: Tensor, top_p: float) -> Tensor:
     before = ordered.softmax(-1).cumsum(-1).roll(1, -1)
     before[..., 0] = 0.0
     return logits.masked_fill(torch.zeros_like(before, dtype=torch.bool).scatter(-1, index, before > top_p), -torch.inf)
+
+
+@dataclass(frozen=True)
+class Adjust(Piece):
+    """What is added to a row's logits before a token is proposed and a belief is formed.
+
+    A position counts what stands elsewhere in its row, in whatever order it was written. The presence and the frequency
+    penalty count the tokens that the decoder wrote; the repetition penalty counts those of the prompt too. EOS tokens
+    do not count: an answer ends with many. The order is vLLM's: bias, repetition, then frequency and presence.
+    """
+
+    tokens: tuple[int, ...] = ()
+    """Tokens with a bias."""
+    bias: tuple[float, ...] = ()
+    """What is added to their logits."""
+    presence_penalty: float = 0.0
+    """Subtracted where the token was written before."""
+    frequency_penalty: float = 0.0
+    """Subtracted once for each time."""
+    repetition_penalty: float = 1.0
+    """Divides a positive logit of a token that was written or stands in the prompt, and multiplies a negative one."""
+
+    def check(self) -> None:
+        tokens = self.tokens
+        counts = f"{counted(len(tokens), 'token')} with a bias and {counted(len(self.bias), 'number')}: give one each."
+        require(len(tokens) == len(self.bias), counts)
+        wrong = next((one for at, one in enumerate(tokens) if one < 0 or one in tokens[:at]), None)
+        require(wrong is None, f"the tokens with a bias are ids, each once, not {wrong} again or below 0.")
+        theta = self.repetition_penalty
+        require(theta > 0, f"repetition_penalty must be above 0, not {theta}; 1 changes nothing.")
+
+    def check_ids(self, facts: Facts) -> None:
+        """Raise unless the model has all tokens that have a bias."""
+        wrong = next((one for one in self.tokens if one >= facts.vocab_size or one == facts.mask_id), None)
+        what = f"ids from 0 to {facts.vocab_size - 1} without the mask id {facts.mask_id}"
+        require(wrong is None, f"a bias of token {wrong} means nothing to this model, which writes {what}.")
+
+    def biasing(self, bias: Mapping[int, float]) -> Self:
+        """The same with another bias."""
+        fits = isinstance(bias, Mapping)
+        require(fits, f"a bias says by token id what is added to its logits, {{198: -5.0}} say, not {shown(bias)}.")
+        return replace(self, tokens=tuple(bias), bias=tuple(bias.values()))

@@ -25,8 +25,8 @@ from .failures import bad_rows, over_limit
 from .lanes.lane import Lane
 from .record import Decision
 from .rows import FAR
-from .state import State
-from .sync import sync
+from .state import Overwritten, State
+from .sync import sync, write_chosen
 
 RANKED_DTYPES = (torch.float32, torch.float64)
 """A term of the score in another type is ranked in float64."""
@@ -72,21 +72,21 @@ def advance(state: State, *, raises: bool = True) -> Step:
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
        (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
        sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.lanes.draft_steps`).
-    3. Believe: edit the logits, where rows have a constraint; propose a token everywhere; form the belief (float32;
-       float64 logits keep float64). Beliefs may decide where a block ends that has just opened.
+    3. Believe: edit the logits, where rows have a bias, penalties or a constraint; propose a token everywhere; form the
+       belief (float32; float64 logits keep float64). Beliefs may decide where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
        elsewhere.
     5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
-       each counted as a forward of its row. Drop writes that a row's constraint does not allow together. Of draft
-       steps, keep those that follow from one another.
+       each counted as a forward of its row. Of draft steps, keep those that follow from one another.
     6. Take back: remask among the decoder's own tokens, this step's included.
     7. Write what was selected; erase what was taken back; record with what belief each token was committed.
     8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it
-       asks the stop rules, and learns which rows have ended and which cannot go on. A row with nothing written or
-       erased whose selector may not wait is `Stalled`; over the limit: the same. Logits that are NaN are the model's
-       fault: the error names it. They are looked for after a block's first step, when a row stalls, and in the finished
-       trace, so that it needs no separate sync. With `raises=False` such rows are in `step.failed`; drop them, and the
-       others go on.
+       asks the stop rules, and learns which rows have ended and which cannot go on. Writes that a row's constraint does
+       not allow together are taken back; where another piece reads what is written, they are dropped in 5. A row with
+       nothing written or erased whose selector may not wait is `Stalled`; over the limit: the same. Logits that are NaN
+       are the model's fault: the error names it. They are looked for after a block's first step, when a row stalls, and
+       in the finished trace, so that it needs no separate sync. With `raises=False` such rows are in `step.failed`;
+       drop them, and the others go on.
     """
     if state.all_finished:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
@@ -200,6 +200,8 @@ class _Part:
     block_stop: Tensor | None = None
     ranking: Ranking = field(init=False)
     decision: Decision = field(init=False)
+    alternatives: Tensor | None = None
+    """The most probable tokens, as a decision has them."""
     completions: list[Completions | None] = field(default_factory=list)
     """Of each row, its drafts included; empty where no row of the batch has a constraint."""
 
@@ -221,6 +223,8 @@ def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
         part.logits = _edit_logits(state, part, view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
+        if any(state.alternatives[row] for row in part.lane.members.tolist()):
+            part.alternatives = _most_probable(believed, belief, max(state.alternatives))
         if memory is not None:
             belief = memory.with_drift(belief, believed)
         if state.drawn_logp:
@@ -231,13 +235,23 @@ def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
     return parts
 
 
+def _most_probable(logits: Tensor, belief: Belief, count: int) -> Tensor:
+    """Of each position: the most probable tokens, each followed by its log probability, `[b, W, 2n]`."""
+    values, tokens = logits.topk(count, -1)
+    logp = (values.double() - values[..., :1].double()) - belief.log_sumexp[..., None].double()
+    return torch.stack([tokens.double(), logp], -1).flatten(-2)
+
+
 def _edit_logits(state: State, part: _Part, view: View) -> Tensor:
     """The logits that proposal and belief see. All that changes logits for a row by what stands on its canvas belongs
     here, before both: only so do the ranking and the thresholds know of it."""
+    lane, logits = part.lane, part.logits
+    if lane.adjust is not None:
+        logits = lane.adjust(logits, view)
     if not state.constraints.any:
-        return part.logits
+        return logits
     part.completions = state.constraints.of(part.lane.members, view)
-    return state.constraints.edit(part.logits, part.completions, _first_offsets(state, part))
+    return state.constraints.edit(logits, part.completions, _first_offsets(state, part))
 
 
 def _first_offsets(state: State, part: _Part) -> Ints:
@@ -281,6 +295,7 @@ def _score(parts: Sequence[_Part]) -> None:
             score = score.double() + value
         part.ranking = Ranking(score, view.eligible)
         part.decision = Decision(view.belief, view.eligible, part.ranking.score, terms, block_stop=part.block_stop)
+        part.decision.alternatives = part.alternatives
 
 
 def _select(state: State, parts: Sequence[_Part]) -> None:
@@ -299,7 +314,7 @@ def _select(state: State, parts: Sequence[_Part]) -> None:
                 decision.belief = view.belief.overwritten(decision.edited, believed)
                 part.view = view.having(belief=decision.belief)
             decision.pending = policy.edit.pending(view)
-        if part.completions:
+        if part.completions and not state.checks_late:
             state.constraints.veto(decision, part.completions, _first_offsets(state, part))
         if part.lane.draft_steps is not None:
             part.lane.draft_steps.accept(decision, view)
@@ -348,9 +363,16 @@ def _in_one(parts: Sequence[_Part], view: View) -> Decision:
         keeps_events=any(d.keeps_events for d in decisions),
         pending=concatenate([d.pending_rows for d in decisions]),
         block_stop=stop,
+        alternatives=joined((d.alternatives for d in decisions), lambda d: _none_of(decisions, d)),
     )
     found.chosen = concatenate([d.chosen for d in decisions])
     return found
+
+
+def _none_of(decisions: Sequence[Decision], like: Decision) -> Tensor:
+    """No alternatives for a lane whose rows ask for none, beside lanes that have some."""
+    width = next(one.alternatives.shape[-1] for one in decisions if one.alternatives is not None)
+    return torch.full((*like.chosen.shape, width), torch.nan, dtype=torch.float64, device=like.chosen.device)
 
 
 # -- 7. write --------------------------------------------------------------------------------------
@@ -364,8 +386,8 @@ def _write(state: State, parts: Sequence[_Part], view: View) -> Decision:
         decision.erased = decision.erased & (unfinished > 0)
     if state.any_finished and decision.edited is not None:
         decision.chosen = decision.chosen & ~(decision.edited & (unfinished == 0))
-    blocks.tokens.write(decision.chosen, decision.belief.token)
-    record.commit_step_in_window.write(decision.chosen, record.steps)
+    state.before_write = Overwritten.of(state) if state.checks_late else None
+    write_chosen(state, decision, record.steps)
     if state.drafts:
         record.draft(blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.revised:
@@ -395,7 +417,9 @@ def _record_events(state: State, decision: Decision) -> None:
 
 
 def _check(state: State, decision: Decision, logits: Tensor, view: View) -> Step:
-    finished, failed = sync(state, decision, logits, _run_network) if state.lookahead.count_step() else ((), {})
+    must_sync = state.lookahead.count_step() or state.before_write is not None
+    finished, failed = sync(state, decision, logits, _run_network) if must_sync else ((), {})
+    state.record.end_step(decision)
     state.clock += 1
     if state.clock >= state.deadline:
         failed = failed | over_limit(state, logits, decision.eligible)

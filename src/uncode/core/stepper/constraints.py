@@ -15,29 +15,33 @@ import torch
 from torch import Tensor
 
 from ..canvas import Canvas
-from ..constraint import Completions, Constraint
+from ..constraint import Automaton, Completions, Constraint
 from ..denoiser import Facts
 from ..errors import UncodeError, require, shown
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.reprs import counted
 from ..support.transfer import upload
+from ..support.triton_support import use_triton
 from ..view import View
 from .record import Decision
 
+CALM_STEPS = 32
+"""After a refusal, so many steps are checked before the next forward is launched. A wasted forward costs more than the
+wait for many checks."""
 Constraints = Constraint | None | Sequence[Constraint | None]
 
 
-def each_constraint(constraints: Constraints, count: int) -> list[Constraint | None]:
-    """One constraint or None per row, from one for all or a list."""
+def each_constraint(constraints: Constraints, count: int, of: str = "row") -> list[Constraint | None]:
+    """One constraint or None per row (or whatever it is `of`), from one for all or a list."""
     one = constraints is None or isinstance(constraints, Constraint)
     each = [constraints] * count if one else constraints
     fits = isinstance(each, Sequence) and all(each is None or isinstance(each, Constraint) for each in each)
     require(
-        fits, f"a constraint is made by uncode.constraint(...), one for all rows or one per row, not {shown(each)}."
+        fits, f"a constraint is made by uncode.constraint(...), one for all {of}s or one per {of}, not {shown(each)}."
     )
     assert isinstance(each, Sequence)
-    count_is = f"{counted(len(each), 'constraint')} for {counted(count, 'row')}: give one for each, None where none is."
+    count_is = f"{counted(len(each), 'constraint')} for {counted(count, of)}: give one for each, None where none is."
     require(len(each) == count, count_is)
     return list(each)  # type: ignore[arg-type]
 
@@ -52,9 +56,12 @@ class RowConstraints:
         self.completions = list[Completions | None]()
         self.any = False
         """Whether a row has one. Where none has, the stepper asks for nothing."""
+        self._is_known = False
+        """Whether the completions are those of the canvas as it is now."""
+        self._since_refusal = CALM_STEPS
         self._length = list[int]()
         """The columns of each row that its constraint is about: up to its last mask."""
-        self._classes: tuple[tuple[int, ...], Tensor] = (), torch.empty(0)
+        self._tables = dict[tuple[Automaton | None, ...], tuple[Tensor, Tensor]]()
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -85,21 +92,42 @@ class RowConstraints:
         self._length += (masked * columns).amax(-1).tolist() if any(given) else [0] * len(given)
         self.given += given
         self.completions += found
-        self.any = any(self.completions)
+        self._regroup()
 
     def keep(self, rows: Sequence[int]) -> None:
         """Only these rows stay, in this order."""
         self.given, self._length = [self.given[row] for row in rows], [self._length[row] for row in rows]
         self.completions = [self.completions[row] for row in rows]
-        self.any = any(self.completions)
+        self._regroup()
+
+    def _regroup(self) -> None:
+        self.any, self._is_known, self._tables = any(self.completions), False, {}
 
     def read(self, spans: Tensor) -> None:
-        """The generated span of every row, `[B, S]`, as it is now. On a GPU, call it before a forward is launched: the
-        copy to the host then waits for the last step only."""
-        index = [row for row, one in enumerate(self.completions) if one is not None]
-        tokens = self._on_host(spans, index)
-        for row, span in zip(index, tokens, strict=True):
-            self.completions[row].read(span[: self._length[row]])  # type: ignore[union-attr]
+        """The generated span of every row, `[B, S]`, as it is now, where that is not known. On a GPU, call it before a
+        forward is launched: the copy to the host then waits for the last step only."""
+        if not self._is_known:
+            self._read(spans.cpu().numpy())
+            self._is_known = True
+
+    def accept(self, spans: Ints) -> bool:
+        """The same after a step has been written. Returns whether every row has a completion; if not, take the step
+        back."""
+        self._is_known = self._read(spans)
+        self._since_refusal = self._since_refusal + 1 if self._is_known else 0
+        return self._is_known
+
+    def _read(self, spans: Ints) -> bool:
+        rows = [(one, spans[row, : self._length[row]]) for row, one in enumerate(self.completions) if one is not None]
+        for one, span in rows:
+            one.read(span)
+        return all(one.exist for one, _ in rows)
+
+    @property
+    def accepts_mostly(self) -> bool:
+        """Whether it pays to launch the next forward before the writes of a step are checked: where they are refused,
+        that forward is wasted."""
+        return self._since_refusal >= CALM_STEPS
 
     def of(self, members: Ints, view: View) -> list[Completions | None]:
         """The completions of a lane's rows; with draft steps, of each of their canvases, which the view has."""
@@ -128,34 +156,46 @@ class RowConstraints:
             return logits
         mine = [completions[row] for row in index]
         width, most = logits.shape[1], max(one.automaton.count for one in mine if one)
-        classes = np.ones((len(index), width, most), dtype=bool)
+        flags = np.ones((len(index), width, most), dtype=bool)
         for at, (row, one) in enumerate(zip(index, mine, strict=True)):
             assert one is not None
             if one.exist:  # a draft may be a canvas without any: it is not taken over, whatever it believes
                 found = one.allowed(int(first[row]), int(first[row]) + width)
-                classes[at, : len(found), : found.shape[1]] = found
-        allowed = self._spread(upload(classes, logits.device), mine, logits.shape[-1])
+                flags[at, : len(found), : found.shape[1]] = found
+        classes, places = self._tables_of(completions)
+        sent = upload(flags, logits.device)
+        if use_triton(logits):
+            from .constraints_triton import barred
+
+            return barred(logits, classes, places, sent)
+        if len(classes) == 1:
+            allowed = sent.flatten(0, 1).index_select(1, classes[0]).view(*sent.shape[:2], -1)
+        else:
+            own = classes[places[places[:, 1] >= 0, 0]].long()
+            allowed = sent.gather(2, own[:, None].expand(-1, sent.shape[1], -1))
         if len(index) == len(logits):
             return logits.masked_fill(~allowed, -torch.inf)
         edited = logits.clone()
         edited[index] = logits[index].masked_fill(~allowed, -torch.inf)
         return edited
 
-    def _spread(self, classes: Tensor, mine: Sequence[Completions | None], vocab: int) -> Tensor:
-        """Flags of classes `[n, W, C]` as flags of tokens, `[n, W, V]`."""
-        automata = [one.automaton for one in mine if one is not None]
-        if len({id(one) for one in automata}) == 1:
-            return classes.flatten(0, 1).index_select(1, automata[0].classes).view(*classes.shape[:2], vocab)
-        key = tuple(id(one) for one in automata)
-        if self._classes[0] != key:
-            self._classes = key, torch.stack([one.classes for one in automata])
-        return classes.gather(2, self._classes[1][:, None].expand(-1, classes.shape[1], -1))
+    def _tables_of(self, completions: Sequence[Completions | None]) -> tuple[Tensor, Tensor]:
+        """The classes of tokens, `[A, V]`, and per row `[b, 2]` which of them are its own, and which flags."""
+        automata = tuple(None if one is None else one.automaton for one in completions)
+        if automata not in self._tables:
+            each = list(dict.fromkeys(one for one in automata if one is not None))
+            own = np.cumsum([one is not None for one in automata]) - 1
+            pairs = [(-1, -1) if one is None else (each.index(one), own[row]) for row, one in enumerate(automata)]
+            classes = torch.stack([one.classes for one in each])
+            self._tables[automata] = classes, upload(np.array(pairs), classes.device)
+        return self._tables[automata]
 
     # -- before the step is written --------------------------------------------------------------
 
     def veto(self, decision: Decision, completions: Sequence[Completions | None], first: Ints) -> None:
         """Drop those writes of a step after which no completion would be left: they are taken in the order of the
         ranking, and then those that it does not have, from left to right."""
+        self._is_known = False
         index = [row for row, one in enumerate(completions) if one is not None]
         if not index:
             return

@@ -120,6 +120,10 @@ class LookAhead:
         """The next step's forward has been launched with this plan; these are its logits."""
         self._ahead = logits, plan
 
+    def discard(self) -> None:
+        """The canvas has changed since the next step's forward was launched."""
+        self._ahead = None
+
     def take_logits(self, plan: Plan) -> Tensor | None:
         """The logits of a forward that was launched before the last sync, once; None where the step's plan turns out to
         ask for more than that forward has computed."""

@@ -6,6 +6,7 @@ same few kernels for 32 steps as for one, which keeps recording cheap.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, field
@@ -26,6 +27,17 @@ from .rows import Window, WindowedTensor
 
 COMMIT = ("logp", "entropy", "margin", "runner_up", "drawn_logp")
 """Recorded for each offset when it is committed; the terms of the score follow, and add up to it."""
+
+Alternatives = Sequence[tuple[int, float]]
+"""The most probable tokens of a position, with their log probabilities."""
+
+
+def pairs(numbers: NDArray[np.float64], count: int) -> Alternatives:
+    """The first `count` pairs of token and log probability that a :class:`Decision` holds of a position; without those
+    that have no probability."""
+    found = numbers.reshape(-1, 2)[:count].tolist()
+    return tuple((int(token), logp) for token, logp in found if math.isfinite(logp))
+
 
 CHUNK = 32
 """Steps that are appended before a flush."""
@@ -57,6 +69,10 @@ class Decision:
     block_stop: Tensor | None = None
     """The offsets at which the open blocks end, `[B, 1]`, where this step has decided it for one of them."""
 
+    alternatives: Tensor | None = None
+    """The most probable tokens, each followed by its log probability, `[B, W, 2n]` in float64; None where no row asks
+    for them."""
+
     def __repr__(self) -> str:
         (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
         shape = f"{counted(rows, 'row')}, {counted(columns, 'column')}"
@@ -82,6 +98,8 @@ class BatchRecord:
         self.commit = torch.empty(len(COMMIT), 0, 0, dtype=torch.float64, device=device)
         self.commit_step = torch.empty(0, 0, dtype=torch.int64, device=device)
         self.mean_entropy = torch.empty(0, 0, dtype=torch.float64, device=device)
+        self.alternatives = torch.empty(0, 0, 0, dtype=torch.float64, device=device)
+        """As a :class:`Decision` has them, `[2n, B, S]`."""
         self.steps = torch.empty(0, 1, dtype=torch.int64, device=device)
         """Each row's own count of steps, `[B, 1]`."""
         self.events: list[list[Event]] = []
@@ -92,9 +110,11 @@ class BatchRecord:
 
     # -- rows ------------------------------------------------------------------------------------
 
-    def add(self, masked: Tensor, terms: int) -> None:
+    def add(self, masked: Tensor, terms: int, alternatives: int) -> None:
         """Rows join with `masked` `[B, S]` positions to fill; the buffers grow where they must."""
         rows, span = masked.shape
+        shape = 2 * alternatives, self.alternatives.shape[1] + rows, span
+        self.alternatives = _grow(self.alternatives, shape, float("nan"))
         channels = max(self.commit.shape[0], len(COMMIT) + terms)
         self.commit = _grow(self.commit, (channels, self.commit.shape[1] + rows, span), float("nan"))
         fresh = torch.where(masked, OPEN, GIVEN)
@@ -109,6 +129,7 @@ class BatchRecord:
         """Only these rows stay, in this order."""
         index = torch.tensor(rows, dtype=torch.int64, device=self.steps.device)
         self.commit, self.commit_step = self.commit[:, index], self.commit_step[index]
+        self.alternatives = self.alternatives[:, index]
         self.mean_entropy, self.steps = self.mean_entropy[index], self.steps[index]
         self.events, self.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
         self.probes = [self.probes[r] for r in rows]
@@ -117,6 +138,7 @@ class BatchRecord:
         """Drop the last offsets, which no row has."""
         span = self.commit_step.shape[1] - right
         self.commit, self.commit_step = self.commit[..., :span].clone(), self.commit_step[:, :span].clone()
+        self.alternatives = self.alternatives[..., :span].clone()
         self.drafts = [[draft[:span] for draft in drafts] for drafts in self.drafts]
 
     def reserve(self, steps: int) -> None:
@@ -126,10 +148,12 @@ class BatchRecord:
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def set_window(self, window: Window, terms: int) -> None:
-        """Steps that are appended from now on are of this window, with scores of at most `terms` terms."""
+    def set_window(self, window: Window, terms: int, alternatives: int) -> None:
+        """Steps that are appended from now on are of this window, with scores of at most `terms` terms and so many
+        alternatives."""
         self._commit_in_window = WindowedTensor(window, self.commit[: len(COMMIT) + terms])
         self.commit_step_in_window = WindowedTensor(window, self.commit_step)
+        self.alternatives_in_window = WindowedTensor(window, self.alternatives[: 2 * alternatives])
         self._first_offset = window.offsets[:, :1]
 
     @property
@@ -138,12 +162,19 @@ class BatchRecord:
         return self._commit_in_window.read()[0]
 
     def append(self, decision: Decision, seen: Tensor, unfinished: Tensor) -> None:
-        """Append a step: its decision, and the positions `seen` whose entropy is averaged. Flushes a full list."""
+        """Append a step: its decision, and the positions `seen` whose entropy is averaged."""
         if not self._unflushed:
             self._first_unflushed_step = self.steps.clone()
         self._unflushed.append((decision, seen))
         self.steps += unfinished
-        if len(self._unflushed) == CHUNK or decision.revised:
+        if decision.revised:
+            self.flush()
+
+    def end_step(self, decision: Decision) -> None:
+        """Keep what only a step that stays leaves behind, and flush a full list: until now it could be taken back."""
+        if decision.alternatives is not None:
+            self.alternatives_in_window.write(decision.chosen, decision.alternatives.movedim(-1, 0))
+        if len(self._unflushed) == CHUNK:
             self.flush()
 
     def draft(self, window: Window, tokens: Tensor, unfinished: NDArray[np.bool_]) -> None:
@@ -195,6 +226,8 @@ class BatchRecord:
         """A stop rule has filled offsets of some rows, `[b, S]`: what was recorded of them is void."""
         nothing = torch.full_like(self.commit[:, rows], float("nan"))
         self.commit[:, rows] = torch.where(filled, nothing, self.commit[:, rows])
+        nothing = torch.full_like(self.alternatives[:, rows], float("nan"))
+        self.alternatives[:, rows] = torch.where(filled, nothing, self.alternatives[:, rows])
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -205,6 +238,7 @@ class BatchRecord:
         host._unflushed = []  # the list of this record goes on
         host.keep(rows)
         host.commit, host.commit_step = host.commit.cpu(), host.commit_step.cpu()
+        host.alternatives = host.alternatives.cpu()
         host.mean_entropy, host.steps = host.mean_entropy.cpu(), host.steps.cpu()
         return host
 
@@ -253,10 +287,11 @@ class HostRows:
         constraints: Sequence[Constraint | None],
         seeds: Sequence[int],
         window: Ints,
+        alternatives: Sequence[int],
     ) -> None:
         """`record` and `tokens` `[N, L]` are on the host; `window` `[N, 2, T]` is what each forward recomputed."""
         self._record, self._tokens, self._samplers, self._seeds, self._window = record, tokens, samplers, seeds, window
-        self._constraints = constraints
+        self._constraints, self._alternatives = constraints, alternatives
         self.tokens: Ints = tokens.numpy()
         """The rows' whole canvases, `[N, L]`."""
         self.commit_step: Ints = record.commit_step.numpy()
@@ -271,6 +306,10 @@ class HostRows:
         """The columns that the forwards of a row computed, without probes and drafts."""
         start, stop = self._window[at, :, : self.steps[at]]
         return int((stop - start).sum())
+
+    def alternatives(self, at: int) -> list[Alternatives]:
+        """The most probable tokens of each offset of a row when it was committed, as many as were asked for."""
+        return [pairs(numbers, self._alternatives[at]) for numbers in self._record.alternatives[:, at].T.numpy()]
 
     def record(self, at: int) -> RowRecord:
         """All that is known of a row."""

@@ -68,6 +68,15 @@ def each_seed(seeds: Seeds, count: int) -> list[int]:
     return each
 
 
+def each_count(alternatives: Sequence[int], samplers: Sequence[Sampler], facts: Facts) -> list[int]:
+    """How many alternatives of its tokens each row asks for."""
+    each = [whole_number(count, "alternatives") for count in alternatives or [0] * len(samplers)]
+    require(max(each) <= facts.vocab_size, f"this model has {facts.vocab_size} tokens: ask for fewer alternatives.")
+    drafts = any(count and sampler.draft_steps > 1 for count, sampler in zip(each, samplers, strict=True))
+    require(not drafts, "the alternatives of a token are not known of draft steps: leave out one of the two.")
+    return each
+
+
 def require_logits(
     canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool, *, edited: bool = False
 ) -> None:

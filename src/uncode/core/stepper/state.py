@@ -6,6 +6,7 @@ arrays on the host.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +20,7 @@ from ..errors import require, shown
 from ..noise import PhiloxNoise
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
+from ..pieces.propose import Adjust
 from ..support.arrays import Ints
 from ..support.threads import threads_for
 from ..support.transfer import upload
@@ -28,8 +30,37 @@ from .constraints import Constraints, RowConstraints, each_constraint
 from .forwards import LookAhead, Planner
 from .lanes.lane import Lane, add_lanes, plan_rows
 from .record import BatchRecord, HostRows
-from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed, require_logits
+from .requests import (
+    NoiseSource,
+    Observe,
+    Samplers,
+    Seeds,
+    check_options,
+    each_count,
+    each_sampler,
+    each_seed,
+    require_logits,
+)
 from .rows import FAR, ROOM_TO_SLIDE, Batch, OpenBlocks, Rows
+
+
+@dataclass(frozen=True)
+class Overwritten:
+    """What stood where a step writes, until a sync has found that the constraints accept it."""
+
+    span: Tensor
+    commit_step: Tensor
+    edges: tuple[Tensor | None, Tensor | None]
+
+    @classmethod
+    def of(cls, state: State) -> Overwritten:
+        blocks = state.blocks
+        return cls(state.batch.generated.clone(), state.record.commit_step.clone(), (blocks.edges, blocks.before))
+
+    def restore(self, state: State) -> None:
+        state.batch.generated.copy_(self.span)
+        state.record.commit_step.copy_(self.commit_step)
+        state.blocks.edges, state.blocks.before = self.edges
 
 
 @dataclass(frozen=True)
@@ -87,12 +118,16 @@ class State:
         self.rows, self.lanes = Rows.none(), list[Lane]()
         self.samplers = list[Sampler]()
         """Each row's, as the caller gave it."""
+        self.alternatives = list[int]()
+        """The most probable tokens that are recorded of each row's tokens."""
         self.record, self.planner = BatchRecord(self.facts.device), Planner()
         self.lookahead, self.constraints = LookAhead(self.facts.device), RowConstraints(self.facts)
         self.clock = 0
         """Steps of the batch so far."""
         self.unchecked = True
         """Whether the session has not run a forward yet."""
+        self.before_write: Overwritten | None = None
+        """What a step overwrites that is checked once it is written; None where nothing is left to check."""
         self.any_finished = False
         """Whether a finished row is still in the batch."""
         self.all_finished = True
@@ -104,9 +139,16 @@ class State:
     # -- rows ------------------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0, constraints: Constraints = None) -> list[int]:
-        """Rows join, with a sampler, a seed and a constraint each (or one for all: row r then uses seed + r). Returns
-        their ids."""
+    def add(
+        self,
+        canvas: Canvas,
+        samplers: Samplers,
+        seeds: Seeds = 0,
+        constraints: Constraints = None,
+        alternatives: Sequence[int] = (),
+    ) -> list[int]:
+        """Rows join, with a sampler, a seed and a constraint each (or one for all: row r then uses seed + r). Of each
+        token, so many `alternatives` are recorded. Returns their ids."""
         is_canvas = isinstance(canvas, Canvas)
         require(is_canvas, f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.")
         mine, theirs = self.facts.mask_id, canvas.mask_id
@@ -117,8 +159,14 @@ class State:
         canvas.check(self.facts.vocab_size)
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), each_seed(seeds, count)
-        given = each_constraint(constraints, count)
-        require_logits(canvas, each, self.facts, self.observe == "span", edited=any(given))
+        given, wanted = each_constraint(constraints, count), each_count(alternatives, each, self.facts)
+        require_logits(
+            canvas,
+            each,
+            self.facts,
+            self.observe == "span",
+            edited=any(given) or any(one.adjust != Adjust() for one in each),
+        )
         completions = self.constraints.bind(canvas, each, given)
         self.lanes, lanes = add_lanes(self.lanes, each, self.facts, self.observe == "span")
         ids = np.arange(self._next_id, self._next_id + count)
@@ -129,13 +177,15 @@ class State:
         if not len(self.rows):
             self.constraints = RowConstraints(self.facts)
         self.constraints.add(canvas, given, completions)
-        self._add_to_batch(canvas.to(self.facts.device), torch.tensor([[n] for n in numbers], device=self.facts.device))
+        seeded = torch.tensor([[n] for n in numbers], device=self.facts.device)
+        self._add_to_batch(canvas.to(self.facts.device), seeded, max(wanted))
         self.samplers = [*self.samplers, *each] if len(self.rows) else each
+        self.alternatives = [*self.alternatives, *wanted] if len(self.rows) else wanted
         self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
         return [int(i) for i in ids]
 
-    def _add_to_batch(self, canvas: Canvas, seeds: Tensor) -> None:
+    def _add_to_batch(self, canvas: Canvas, seeds: Tensor, alternatives: int) -> None:
         """Add the canvas to the batch; the first one opens a session."""
         if len(self.rows):
             self.session.add(canvas.rows, *self.batch.add(canvas, seeds))
@@ -144,7 +194,7 @@ class State:
             self.session, self.unchecked = self.denoiser.open(*canvas.tokens.shape), True
             self.record = BatchRecord(self.facts.device)
         masked = self.batch.generated[-canvas.rows :] == self.facts.mask_id
-        self.record.add(masked, self._max_terms)
+        self.record.add(masked, self._max_terms, alternatives)
 
     @torch.inference_mode()
     def keep(self, rows: Ints) -> None:
@@ -161,6 +211,7 @@ class State:
         self.record.keep(rows.tolist())
         self.session.keep(index)
         self.rows, self.samplers = self.rows.take(rows), [self.samplers[row] for row in rows.tolist()]
+        self.alternatives = [self.alternatives[row] for row in rows.tolist()]
         self.constraints.keep(rows.tolist())
         self._regroup()
 
@@ -190,7 +241,9 @@ class State:
         window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], steps)
         samplers = [self.samplers[row] for row in rows.tolist()]
         constraints = [self.constraints.given[row] for row in rows.tolist()]
-        return HostRows(record, tokens, samplers, constraints, self.batch.seeds[index, 0].tolist(), window)
+        alternatives = [self.alternatives[row] for row in rows.tolist()]
+        seeds = self.batch.seeds[index, 0].tolist()
+        return HostRows(record, tokens, samplers, constraints, seeds, window, alternatives)
 
     def _regroup(self) -> None:
         """Rows came or went: sort them into lanes again, and drop lanes without rows."""
@@ -209,6 +262,13 @@ class State:
         tokens = columns if self.denoiser.computes_in_parts else rows * columns
         self.threads = threads_for(self.facts.device, self.facts.parameters, tokens)
         self.lookahead.interrupt()
+
+    @property
+    def checks_late(self) -> bool:
+        """Whether constraints are checked after a step is written, by what the sync brings back. Where something else
+        in the step depends on what is written, they are checked before."""
+        early = any(lane.revises or lane.memory is not None or lane.draft_steps is not None for lane in self.lanes)
+        return self.constraints.any and not early
 
     @property
     def _sees_span(self) -> bool:
@@ -237,7 +297,7 @@ class State:
         self.rows.open_next(self.facts.block_length)
         given = self.batch.given[:, self.batch.start :]
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
-        self.record.set_window(self.blocks.window, self._max_terms)
+        self.record.set_window(self.blocks.window, self._max_terms, max(self.alternatives))
         self._lay_out_memory()
         self.lookahead.reopen(self.rows, self.lanes, self.blocks.window)
         self.planner.current = None
@@ -303,8 +363,10 @@ class State:
         """The plan of the next step's forward, if it is to be launched before a sync."""
         if not self.lookahead.is_worthwhile(len(self.rows)):
             return None
+        if self.constraints.any and not (self.checks_late and self.constraints.accepts_mostly):
+            return None
         if self.planner.slides_on_device:
-            return self.planner.ahead(self.rows, self.blocks, self.batch.start)
+            return None if self.constraints.any else self.planner.ahead(self.rows, self.blocks, self.batch.start)
         return None if self._plan_changes() else self.plan()
 
     def plan(self) -> Plan:

@@ -14,7 +14,7 @@ from ..trace.row_record import FILLED
 from .failures import Failures, bad_rows, stalled
 from .record import Decision
 from .rows import FAR
-from .state import State, Synced
+from .state import Overwritten, State, Synced
 
 
 def sync(
@@ -23,7 +23,7 @@ def sync(
     """Ask the device which blocks are filled, which rows have ended, and which cannot go on.
 
     All that the host must know comes in one device-to-host copy. Where that is worthwhile, the next step's forward is
-    launched before the host waits for it.
+    launched before the host waits for it. What constraints refuse of a step that has been written is taken back then.
     """
     state.flush_step_counts()
     done = _ask_stop_rules(state)
@@ -43,16 +43,39 @@ def sync(
         facts["is_nan"] = (decision.belief.log_sumexp.isnan() & decision.eligible).any(-1)
         if decision.block_stop is not None:
             facts |= _ends_of_blocks(state, decision.block_stop)
-    download = Download(torch.stack(list(facts.values())))
+    told = torch.stack(list(facts.values()), 1)
+    download = Download(torch.cat((told, state.batch.generated), 1) if state.before_write else told)
     ahead = state.plan_ahead()
     if ahead is not None:
         state.lookahead.keep_logits(run_network(state, ahead), ahead)
-    found = Synced(**dict(zip(facts, download(), strict=True)))
+    known = download()
+    if state.before_write and not state.constraints.accept(known[:, len(facts) :]):
+        _write_again(state, decision, state.before_write)
+        return sync(state, decision, logits, run_network)
+    state.before_write = None
+    found = Synced(**dict(zip(facts, known.T, strict=False)))
     stuck = ~found.filled & (found.changed == 0) & ~state.rows.finished
     failed: Failures = stalled(state, decision, stuck)
     suspects = stuck if found.is_nan is None else stuck | (found.is_nan > 0)
     failed |= bad_rows(state, state.lookahead.latest(logits), decision.eligible, suspects)  # the model's fault
     return state.apply(found), failed
+
+
+def write_chosen(state: State, decision: Decision, steps: Tensor) -> None:
+    """Write what a step commits; `steps` are the rows' own steps, `[B, 1]`."""
+    state.blocks.tokens.write(decision.chosen, decision.belief.token)
+    state.record.commit_step_in_window.write(decision.chosen, steps)
+
+
+def _write_again(state: State, decision: Decision, before: Overwritten) -> None:
+    """No completion is left of what was written: write as much of it as the constraints accept, in the ranking's
+    order."""
+    before.restore(state)
+    state.before_write = None
+    state.lookahead.discard()
+    state.constraints.read(state.batch.generated)
+    state.constraints.veto(decision, state.constraints.completions, state.blocks.window.start)
+    write_chosen(state, decision, state.record.steps - state.batch.unfinished)
 
 
 def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
@@ -93,7 +116,7 @@ def _ask_stop_rules(state: State) -> Tensor:
         here, own = span[rows], ~batch.given[rows, batch.start :]
         masked = here == mask_id
         fill = lane.sampler.policy.stop(here, masked, own)
-        if state.constraints.any:
+        if state.constraints.any and not state.before_write:
             fill = state.constraints.veto_fill(lane.members, here, fill)
         batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])

@@ -11,10 +11,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+PINNED_BYTES = 1 << 14
+"""An array of this size is pinned first: a copy out of pageable memory may wait for the device's other work."""
+
 
 def upload(array: NDArray[Any], device: torch.device) -> Tensor:
     """The array as a tensor of the device; on a CPU they share their memory."""
-    return torch.from_numpy(array).to(device, non_blocking=device.type == "cuda")
+    tensor = torch.from_numpy(array)
+    if device.type != "cuda":
+        return tensor.to(device)
+    return (tensor.pin_memory() if array.nbytes >= PINNED_BYTES else tensor).to(device, non_blocking=True)
 
 
 class Download:

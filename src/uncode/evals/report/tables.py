@@ -8,6 +8,7 @@ from ...util.stats import Interval
 from ..paper import paper_tables
 from ..paper.tables import AVERAGE
 from .analysis import Choices, ModelAnalysis
+from .constraints import constrained
 from .published import published_tables
 from .scores import RunResults
 from .table import NONE, Document, Section, TextTable, number, p_value, percent, points, times
@@ -28,7 +29,7 @@ def _section(one: ModelAnalysis) -> Section:
     tables = [accuracy(one), *published_tables(one)]
     if one.others:
         tables += [differences(one), tests(one)]
-    tables.append(costs(one))
+    tables += [constrained(one), costs(one)]
     if one.others:
         tables.append(speedups(one))
     if one.families:

@@ -12,7 +12,7 @@ from ...core.errors import UncodeError, require, shown, suggest
 from ...samplers.catalog import read_options
 from ...util.toml_file import read_record, read_toml
 from ..names import TASK_NAMES
-from ..task import TaskSettings
+from ..task import AnyTask, TaskSettings
 from ..tasks import find_task
 
 AUTOREGRESSIVE = "autoregressive"
@@ -20,6 +20,8 @@ AUTOREGRESSIVE = "autoregressive"
 AUTOREGRESSIVE_OPTIONS = ("temperature",)
 LABEL_FREE = "label-free"
 """As the value of `rate`: choose it for each task by the mean predictive entropy, without labels."""
+TASK_FORMAT = "task"
+"""As the value of `constraint`: the format of each task."""
 _SETTING = re.compile(r"\$(\w+?)(?:\*(\d+))?")
 
 
@@ -50,6 +52,20 @@ class SamplerEntry:
     """Tokens to generate; None is the task's setting."""
     chat: bool | None = None
     """Whether the prompt goes through the chat template; None is the task's setting."""
+    constraint: Mapping[str, Any] | str | None = None
+    """What every answer fulfils: an argument of `uncode.constraint` with its value, the word "json", or "task", for the
+    format of the task."""
+
+    def on(self, task: AnyTask) -> SamplerEntry:
+        """The row on a task: the task's format stands for the word."""
+        if self.constraint != TASK_FORMAT:
+            return self
+        require(
+            bool(task.format),
+            f"the sampler '{self.label}' has the constraint of its tasks, and {task.name} has none: leave it out, or "
+            "name the others in `tasks` of this sampler.",
+        )
+        return replace(self, constraint={"regex": task.format})
 
     def settings_for(self, task: TaskSettings) -> TaskSettings:
         """The settings of a task as this row has them."""
@@ -142,6 +158,8 @@ class EvalConfig:
                 f"the sampler '{entry.label}' has forced_direct, and none of its tasks has direct answers: add a task "
                 "such as mini_story.",
             )
+            for task in (task for task in config.tasks if entry.runs_on(task)):
+                entry.on(find_task(task))
         labels = [entry.label for entry in entries]
         twice = [label for label in labels if labels.count(label) > 1]
         require(not twice, f"two samplers have the label '{twice[0] if twice else ''}': give each its own label.")
@@ -184,7 +202,7 @@ PUBLISHED_CONFIGS = (
     *("dream-instruct", "d3llm-llada", "d3llm-dream"),
 )
 """Those with the settings and the figures of other projects."""
-PACKAGE_CONFIGS = (*PAPER_CONFIGS, *PUBLISHED_CONFIGS)
+PACKAGE_CONFIGS = (*PAPER_CONFIGS, "constraints", *PUBLISHED_CONFIGS)
 
 
 def _read_entry(row: Any, number: int) -> SamplerEntry:
@@ -192,7 +210,8 @@ def _read_entry(row: Any, number: int) -> SamplerEntry:
     require(isinstance(row, Mapping), f"{where} must be a table, not {shown(row)}.")
     options = row.get("options", {})
     require(isinstance(options, Mapping), f"the options of {where} must be a table, not {shown(options)}.")
-    entry = read_record(SamplerEntry, row, where, f"{{}} of {where}", options=dict(options))
+    given = {"options": dict(options), "constraint": row.get("constraint")}
+    entry = read_record(SamplerEntry, row, where, f"{{}} of {where}", **given)
     share, place = entry.reject_trivial, entry.anchor_at
     require(0 <= share <= 1, f"reject_trivial of {where} must lie between 0 and 1, not {shown(share)}.")
     require(0 < place < 1, f"anchor_at of {where} must be more than 0 and less than 1, not {shown(place)}.")
@@ -200,6 +219,7 @@ def _read_entry(row: Any, number: int) -> SamplerEntry:
         entry.length is None or entry.length >= 1, f"length of {where} must be at least 1, not {shown(entry.length)}."
     )
     _check_options(entry)
+    _check_constraint(entry, where)
     default = Path(entry.preset).stem if entry.preset.endswith(".toml") else entry.preset
     return replace(entry, label=entry.label or default)
 
@@ -236,6 +256,22 @@ def _check_options(entry: SamplerEntry) -> None:
     if options.get("rate") == LABEL_FREE:
         options["rate"] = 0.0
     read_options(entry.preset, options)
+
+
+def _check_constraint(entry: SamplerEntry, where: str) -> None:
+    """Raise unless it is one that `uncode.constraint` makes, or the task's."""
+    if entry.constraint is None:
+        return
+    beside = "forced_direct" if entry.forced_direct else AUTOREGRESSIVE if entry.preset == AUTOREGRESSIVE else ""
+    require(not beside, f"{where} cannot have a constraint beside '{beside}': leave one of them out.")
+    if entry.constraint == TASK_FORMAT:
+        return
+    from ...constraints.constraint import TextConstraint  # it imports torch
+
+    try:
+        TextConstraint.from_dict(entry.constraint)
+    except UncodeError as error:
+        raise UncodeError(f"the constraint of {where} is wrong: {error}") from None
 
 
 def _setting(value: Any, settings: TaskSettings) -> Any:

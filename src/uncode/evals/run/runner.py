@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
@@ -105,7 +105,9 @@ class Runner:
         """The samplers of a task."""
         has_direct = bool(self.tasks[task].direct)
         return [
-            entry for entry in self.config.samplers if entry.runs_on(task) and (has_direct or not entry.forced_direct)
+            entry.on(self.tasks[task])
+            for entry in self.config.samplers
+            if entry.runs_on(task) and (has_direct or not entry.forced_direct)
         ]
 
     def questions(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> list[Question]:
@@ -131,7 +133,8 @@ class Runner:
         name = model.name, task.name
         if name not in self._rates:
             assert self.config.calibrated is not None
-            calibration = RateCalibration(model, task, self.config.calibrated, self.config.rates, self.config.seed)
+            calibrated = replace(self.config.calibrated, constraint=None)  # one rate for rows with and without one
+            calibration = RateCalibration(model, task, calibrated, self.config.rates, self.config.seed)
             count, out = self.config.calibration_examples, self.out / CALIBRATION
             self._rates[name] = calibration.run(count, out, self.options, self._report_calibration).rate
         return self._rates[name]

@@ -30,6 +30,7 @@ class Countdown(Task[CountdownPuzzle]):
     title = "Countdown"
     source = DataSource("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
     settings = TaskSettings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
+    format = r"[\s\S]*The answer is: [0-9]+[-+*/][0-9]+=[0-9]+,[0-9]+[-+*/][0-9]+=[0-9]+"
 
     def read(self, row: Fields, number: int) -> CountdownPuzzle:
         *numbers, target = (int(part) for part in row["input"].split(","))

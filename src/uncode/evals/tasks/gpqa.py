@@ -40,6 +40,7 @@ class Gpqa(Task[GpqaQuestion]):
     title = "GPQA"
     source = DataSource("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
     settings = TaskSettings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
+    format = r"[\s\S]*The answer is \([A-D]\)\."
     stops = StopStrings(ours=("Question:",), released=("Question:", "</s>", "<|im_end|>"))
 
     def read(self, row: Fields, number: int) -> GpqaQuestion:

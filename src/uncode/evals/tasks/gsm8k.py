@@ -47,6 +47,7 @@ class Gsm8k(Task[Gsm8kProblem]):
     title = "GSM8K"
     source = DataSource("gsm8k.jsonl", "openai/gsm8k", "main")
     settings = TaskSettings(shots=4, length=256, rate=0.25, chat=False, block_length=32)
+    format = r"[\s\S]*#### -?[0-9]+"
     stops = StopStrings(ours=("Question:",), released=("Question:", "</s>", "<|im_end|>"))
 
     def read(self, row: Fields, number: int) -> Gsm8kProblem:

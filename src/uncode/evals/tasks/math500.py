@@ -49,6 +49,7 @@ class Math500(Task[MathProblem]):
     title = "MATH500"
     source = DataSource("math500.jsonl", "HuggingFaceH4/MATH-500")
     settings = TaskSettings(shots=4, length=1024, rate=0.25, chat=True, block_length=128)
+    format = r"[\s\S]*\\boxed\{.+\}\$?\.?"
 
     def check_packages(self) -> None:
         check_installed("math_verify", "eval", "grading formulas")

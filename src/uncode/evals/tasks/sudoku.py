@@ -51,6 +51,7 @@ class Sudoku(Task[SudokuPuzzle]):
     title = "Sudoku"
     source = DataSource("sudoku.csv", sha256="419655fdc297ba5c607b9decb793b2ab0986ff1b42a0701182fb6a0a1ce47765")
     settings = TaskSettings(shots=5, length=128, rate=0.0, chat=True, block_length=32)
+    format = r"\s*<answer>[1-4]{16}</answer>"
 
     def read(self, row: Fields, number: int) -> SudokuPuzzle:
         clues, solution = row["Puzzle"].strip(), row["Solution"].strip()

@@ -14,10 +14,11 @@ from pydantic.json_schema import SkipJsonSchema
 from ..decoding.prompts import PreparedPrompt, Prompts
 from ..errors import ApiError
 from .constraint_fields import ConstrainedFields
-from .fields import TEXT_OR_LIST, UNSUPPORTED, Body, Identifier, NeverSet, NoneOrOne, Whole, _only
+from .fields import TEXT_OR_LIST, UNSUPPORTED, Body, Identifier, NeverSet, Whole, _only
 
 MAX_MESSAGES = 2048
 """Messages of a chat, and parts of a message."""
+MAX_ALTERNATIVES = 20
 MAX_PARTS = 8192
 """Texts and gaps of `infill`."""
 
@@ -54,9 +55,9 @@ class CompletionBody(ConstrainedFields):
         description='Texts and gaps, instead of a prompt: ["Paris is the ", 2, " of France."] has a gap of 2 tokens.',
         examples=[["Paris is the ", 2, " of France."]],
     )
-    logprobs: NoneOrOne | None = Field(
+    logprobs: Annotated[Whole, Field(ge=0, le=MAX_ALTERNATIVES)] | None = Field(
         None,
-        description="Log probabilities of the tokens when they were committed; 1 at temperature 0 alone.",
+        description="Log probabilities of the tokens when they were committed, and of the so many most probable ones.",
     )
     echo: StrictBool | None = Field(None, description="Show the prompt before the answer.")
     best_of: StrictInt | None = Field(None, description="The same as n, or nothing: answers are not ranked.")
@@ -167,7 +168,9 @@ class ChatBody(ConstrainedFields):
 
     messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
     logprobs: StrictBool | None = None
-    top_logprobs: NoneOrOne | None = Field(None, description="1 at temperature 0 alone.")
+    top_logprobs: Annotated[Whole, Field(ge=0, le=MAX_ALTERNATIVES)] | None = Field(
+        None, description="Show so many of the most probable tokens too."
+    )
     modalities: Annotated[Annotated[list[StrictStr], Field(fail_fast=True)] | None, _only(["text"])] = None
     tools: Annotated[list[object] | None, _only([], why="tools")] = None
     functions: Annotated[list[object] | None, _only([], why="tools")] = None

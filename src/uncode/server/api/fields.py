@@ -28,6 +28,7 @@ MAX_NAME = 512
 """Characters of a name, and of an option that is one."""
 UNSUPPORTED = "cannot be honoured"
 """In the errors of fields that are known, and of values that they may not have."""
+MAX_BIASES = 1024
 MAX_STOPS = 4
 MAX_STOP_IDS = 128
 MAX_STOP = 4096
@@ -47,12 +48,6 @@ def _only(*neutral: Any, why: str = "") -> AfterValidator:
     return AfterValidator(check)
 
 
-def _at_most_one(value: int) -> int:
-    if value > 1:
-        raise ValueError("cannot be honoured: the server keeps the most probable token alone; send 0 or 1")
-    return value
-
-
 def _whole(value: Any) -> Any:
     """Clients in other languages send 64.0 for 64."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -61,16 +56,25 @@ def _whole(value: Any) -> Any:
 Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 
 
-def _of_all(value: int | None) -> int | None:
+def _of_all(value: float | None) -> float | None:
     """Clients send -1 or 0 for no limit."""
     return value if value is not None and value > 0 else None
 
 
+def _read_bias(value: Any) -> Any:
+    """A bias by token id; the first wrong entry refuses it."""
+    fits = isinstance(value, dict) and len(value) <= MAX_BIASES and all(_is_bias(*one) for one in value.items())
+    if value is not None and not fits:
+        raise ValueError(f"send at most {MAX_BIASES} token ids, each with a number from -100 to 100")
+    return value
+
+
+def _is_bias(token: str, bias: object) -> bool:
+    is_id = token.isascii() and token.isdigit() and len(token) < 10 and str(int(token)) == token
+    return is_id and isinstance(bias, int | float) and not isinstance(bias, bool) and -100 <= bias <= 100
+
+
 AtLeastOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
-NoneOrOne = Annotated[
-    StrictInt, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_at_most_one), BeforeValidator(_whole)
-]
-Zero = Annotated[Annotated[float, Field(ge=-2, le=2)] | None, _only(0)]
 NeverSet = Annotated[SkipJsonSchema[Any], _only()]
 """A field of the API that has no neutral value but null."""
 Name = Annotated[StrictStr, Field(max_length=MAX_NAME)]
@@ -166,12 +170,11 @@ class DecodeFields(SamplerFields):
     step_map: StrictBool = Field(
         False, description="Add the tokens of each choice, and which of its forwards committed each of them."
     )
+    min_p: Annotated[float | None, AfterValidator(_of_all)] = Field(None, description=OPTIONS["min_p"].meaning)
+    logit_bias: Annotated[dict[str, float] | None, BeforeValidator(_read_bias)] = Field(
+        None, description=f"Added to the logits of these token ids, from -100 to 100; at most {MAX_BIASES}."
+    )
     # harmless at these values alone
-    presence_penalty: Zero = None
-    frequency_penalty: Zero = None
-    repetition_penalty: Annotated[float | None, _only(1)] = None
-    min_p: Annotated[float | None, _only(0)] = None
-    logit_bias: Annotated[dict[str, Any] | None, _only({})] = None
     user: Identifier = None
     safety_identifier: Identifier = None
     prompt_cache_key: Identifier = None

@@ -164,7 +164,7 @@ class Reply:
     body."""
     prompt_tokens: int
     alternatives: int | None = None
-    """Most probable tokens to list for each token: 0 or 1; None without log probabilities."""
+    """Most probable tokens to list for each token; None without log probabilities."""
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created: int = field(default_factory=lambda: int(time.time()))
 
@@ -258,9 +258,16 @@ class TextReply(Reply):
         return {
             "tokens": [log.text for log in logs],
             "token_logprobs": [log.logp for log in logs],
-            "top_logprobs": [{log.text: log.logp} for log in logs] if self.alternatives else None,
+            "top_logprobs": [self._by_text(log) for log in logs] if self.alternatives else None,
             "text_offset": offsets,
         }
+
+    def _by_text(self, log: TokenLog) -> dict[str, float]:
+        """Of tokens with one text, the most probable one; the token itself has the text that it has in its place."""
+        found: dict[str, float] = {}
+        for one in (*log.alternatives, log):
+            found.setdefault(log.text if one.token == log.token else one.text, one.logp)
+        return found
 
 
 class ChatReply(Reply):
@@ -279,11 +286,11 @@ class ChatReply(Reply):
         return {"delta": {} if text is None else {"content": text}}
 
     def _log(self, logs: list[TokenLog], offset: int) -> Json:
-        entries = []
-        for log in logs:
-            entry: Json = {"token": log.text, "logprob": log.logp, "bytes": list(log.text.encode())}
-            entries.append(entry | {"top_logprobs": [entry] if self.alternatives else []})
+        entries = [self._entry(log) | {"top_logprobs": [*map(self._entry, log.alternatives)]} for log in logs]
         return {"content": entries, "refusal": None}
+
+    def _entry(self, log: TokenLog) -> Json:
+        return {"token": log.text, "logprob": log.logp, "bytes": list(log.text.encode())}
 
 
 def server_sent(data: Json | str) -> str:

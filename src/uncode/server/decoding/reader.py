@@ -9,6 +9,7 @@ from functools import partial
 from typing import ClassVar, Literal
 
 from ...core.denoiser import Denoiser
+from ...core.stepper.record import Alternatives
 from ...core.trace.texts import SettledText, token_texts
 from ...engine.recovery import ForwardFailed
 from ...engine.request import FinishedRow
@@ -33,6 +34,8 @@ class TokenLog:
     token: int
     text: str
     logp: float
+    alternatives: tuple[TokenLog, ...] = ()
+    """The most probable tokens there, the first one first."""
 
 
 @dataclass
@@ -82,6 +85,8 @@ class Wanted:
     commits: bool = False
     diffusing: bool = False
     logprobs: bool = False
+    alternatives: int = 0
+    """Of each token, so many of the most probable ones."""
     trace: bool = False
     step_map: bool = False
 
@@ -111,6 +116,7 @@ class RowReader:
         """Tokens that were turned into text."""
         self._shown: list[str] = []
         self._logp: dict[int, float] = {}
+        self._alternatives: dict[int, Alternatives] = {}
         self._logs: list[TokenLog] = []
         self._finish: FinishReason | None = None
         self._has_stop_id = False
@@ -121,6 +127,7 @@ class RowReader:
         found = Update()
         if self.wanted.logprobs:
             self._logp |= {change.offset: change.logp for change in step.changes if change.logp is not None}
+            self._alternatives |= {change.offset: change.alternatives for change in step.changes}
         if step.index > self._last_step and self.wanted.commits:
             found.commits = [self._commit(step.index, change) for change in step.changes]
             found.mean_entropy = step.mean_entropy
@@ -161,6 +168,7 @@ class RowReader:
         trace = row.trace() if self.wanted.trace or (self.wanted.logprobs and not self.wanted.listens) else None
         if trace is not None and self.wanted.logprobs:
             self._logp = {at: logp for at, logp in enumerate(trace.logp[0].tolist()) if math.isfinite(logp)}
+            self._alternatives = dict(enumerate(row.alternatives))
         on_request: Json = {}
         if self.wanted.step_map:
             on_request = {"token_ids": row.generated.tolist(), "step_map": row.commit_step.tolist()}
@@ -198,10 +206,20 @@ class RowReader:
             self._read.append(token)
             text = self._text.push(token)
             if self.wanted.logprobs:
-                self._log(TokenLog(token, text, self._logp.get(offset, UNLIKELY_LOGPROB)), found)
+                self._log(self._log_of(offset, token, text), found)
             self._show(self._cut.push(text), found)
             if self._cut.found:
                 self._finish = "stop"
+
+    def _log_of(self, offset: int, token: int, text: str) -> TokenLog:
+        """What is known of a token, and of the most probable ones in its place. These have the text that they have
+        alone."""
+        found = self._alternatives.get(offset, ())
+        likely = tuple(TokenLog(one, self._decode_one(one), logp) for one, logp in found)
+        return TokenLog(token, text, self._logp.get(offset, UNLIKELY_LOGPROB), likely)
+
+    def _decode_one(self, token: int) -> str:
+        return str(self._denoiser.tokenizer.decode([token]))
 
     def _end(self, found: Update) -> None:
         if not self._cut.found:
@@ -220,7 +238,7 @@ class RowReader:
         found.logs.append(log)
 
     def _commit(self, step: int, change: Change) -> Json:
-        text = "" if change.token is None else str(self._denoiser.tokenizer.decode([change.token]))
+        text = "" if change.token is None else self._decode_one(change.token)
         return {
             "step": step,
             "offset": change.offset,

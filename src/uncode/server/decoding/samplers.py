@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-from ...core.denoiser import Denoiser
+from ...core.denoiser import Denoiser, Facts
 from ...core.errors import OptionError, UncodeError, require, suggest
 from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
@@ -32,6 +32,8 @@ class Choice:
     sampler: str | dict[str, Any] | None
     options: dict[str, Any]
     stop_at_eos: bool = False
+    bias: dict[str, float] = field(default_factory=dict)
+    """By token id, what is added to its logits."""
 
 
 class Samplers:
@@ -85,15 +87,26 @@ class Samplers:
         again."""
         name = self.default if choice.sampler is None else choice.sampler
         options = self._options | choice.options if name == self.default else choice.options
+        options |= {"logit_bias": choice.bias} if choice.bias else {}
         return {"sampler": name, "sampler_options": {key: one for key, one in options.items() if one is not None}}
 
     def _build_from(self, key: str) -> Sampler:
         wanted = Choice(**json.loads(key))
         sampler = self._made(wanted)
+        if wanted.bias:
+            sampler = self._biased(sampler, {int(token): bias for token, bias in wanted.bias.items()})
         require_table(sampler, None)
         sampler = for_model(sampler, self._denoiser, self._table, on_advice=lambda _: None)
         stops = wanted.stop_at_eos and len(self._denoiser.eos_ids) > 0
         return sampler.stopping(AfterEos()) if stops else sampler
+
+    def _biased(self, sampler: Sampler, bias: dict[int, float]) -> Sampler:
+        made = sampler.biasing(bias)
+        try:
+            made.adjust.check_ids(Facts.of(self._denoiser))
+        except UncodeError as error:
+            raise OptionError(str(error), "logit_bias") from None
+        return made
 
     def _made(self, wanted: Choice) -> Sampler:
         """The sampler as it was asked for, before it meets the model."""

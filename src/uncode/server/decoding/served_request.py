@@ -41,7 +41,13 @@ class ServedRow:
         """In the queue, and in the batch."""
         self._unreadable: Exception | None = None
         self.request = Request(
-            canvas, sampler, seed, constraint, key=self, on_step=self._on_step if reader.wanted.listens else None
+            canvas,
+            sampler,
+            seed,
+            constraint,
+            alternatives=reader.wanted.alternatives,
+            key=self,
+            on_step=self._on_step if reader.wanted.listens else None,
         )
 
     def _on_step(self, step: RowStep) -> bool:

@@ -16,13 +16,14 @@ from ...pieces.policy import Sampler
 from ...support.arrays import Ints
 from ...support.transfer import upload
 from ..rows import Batch, Rows
+from .adjustments import Adjustments
 from .draft_steps import DraftSteps
 from .memory import Memory, buffers_of
 from .probes import Probes
 
 
 class Lane:
-    """Rows whose samplers are the same, but for what its pieces take `per_row`."""
+    """Rows whose samplers are the same, but for what they and their pieces take `per_row`."""
 
     rows: Tensor | None = None
     """Indices of its rows on the device; None when the lane holds the whole batch."""
@@ -47,18 +48,22 @@ class Lane:
         self.terms = self.sampler.policy.score.terms
         """The terms of the score. `Sum.terms` builds the tuple at every call, so the lane keeps it."""
         self._bound, self._facts = self.sampler, facts
-        self._takes_per_row = any(piece.per_row for piece in spec.pieces())
+        self.adjust: Adjustments | None = None
+        """What is added to the logits of its rows; None where nothing is."""
+        self._takes_per_row = any(piece.per_row for piece in spec.pieces() if piece is not spec)
 
     def fits(self, sampler: Sampler) -> bool:
         """Whether rows with this sampler belong to the lane."""
-        return self.spec is sampler or self.spec == sampler or (self._takes_per_row and self.spec.is_like(sampler))
+        return self.spec is sampler or self.spec.is_like(sampler)
 
     def follow(self, members: Ints, samplers: Sequence[Sampler], rows: Rows, batch: Batch, denoiser: Denoiser) -> None:
         """Rows came or went: these indices of the batch are the lane's; `samplers` are those of the whole batch."""
         self.members = members
         self.rows = None if len(members) == len(rows) else upload(members, self._facts.device)
+        mine = [samplers[row] for row in members.tolist()]
+        self.adjust = Adjustments.of([one.adjust for one in mine], batch, self.rows, self._facts)
         if self._takes_per_row:
-            self.sampler = self._bound.for_rows([samplers[row] for row in members.tolist()], self._facts)
+            self.sampler = self._bound.for_rows(mine, self._facts)
             self.terms = self.sampler.policy.score.terms
         if self.probes is not None:
             self.probes.follow(rows.ids[members], self.rows, batch, self.sampler.propose, denoiser)
@@ -72,6 +77,7 @@ def add_lanes(
     """Add lanes for new rows where no lane has their sampler. Returns all lanes, and the number of each new row's."""
     found, numbers = list(lanes), []
     for sampler in samplers:
+        sampler.adjust.check_ids(facts)
         known = [number for number, lane in enumerate(found) if lane.fits(sampler)]
         if not known:
             _check_sampler(sampler, facts, whole_span)

@@ -77,6 +77,7 @@ class CausalModel(EvaluatedModel):
             entry.preset == AUTOREGRESSIVE,
             f"'{self.name}' is an autoregressive model, and '{entry.label}' is for masked diffusion ones.",
         )
+        require(entry.constraint is None, f"'{self.name}' is an autoregressive model, which takes no constraint here.")
         how = LeftToRight.of(entry, entry.options_for(settings) | dict(options))
         return PreparedSampler(entry, how, {"preset": AUTOREGRESSIVE} | how.as_data())
 

@@ -13,7 +13,9 @@ import torch
 
 from ....analysis.measures.order import order_of
 from ....backbones.loading.load import OwnTable
+from ....constraints.constraint import TextConstraint
 from ....core.canvas import Canvas
+from ....core.constraint import Constraint
 from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require
 from ....core.pieces.policy import Sampler
@@ -80,21 +82,23 @@ class DiffusionModel(EvaluatedModel):
             sampler = reject_trivial(sampler, self._trivial, entry.reject_trivial)
         if entry.stop_at_eos and self.denoiser.eos_ids:
             sampler = sampler.stopping(AfterEos())
-        code = own_code(sampler)
-        return PreparedSampler(entry, sampler, sampler.to_dict() | ({"code": code} if code else {}))
+        code, rule = own_code(sampler), None if entry.constraint is None else TextConstraint.from_dict(entry.constraint)
+        definition = sampler.to_dict() | ({"code": code} if code else {})
+        definition |= {} if rule is None else {"constraint": rule.to_dict()}
+        return PreparedSampler(entry, sampler, definition, rule)
 
     def answers(
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
     ) -> Iterator[tuple[Question, Answer]]:
         engine = Engine[Question](self.denoiser, max_rows=batch, observe="span" if observe else "open")
         longest_first = sorted(questions, key=lambda one: -(len(one.prompt_ids) + one.length))
-        for result in engine.run(self.request(one, sampler.sampler) for one in longest_first):
+        for result in engine.run(self.request(one, sampler.sampler, sampler.constraint) for one in longest_first):
             question = result.request.key
             if result.row is None:
                 raise SamplerRefused(f"{question.example.id}, {sampler.entry.label}: {result.error}")
             yield question, self._answer(question, result, result.row, sampler.entry, observe)
 
-    def request(self, question: Question, sampler: Sampler) -> Request[Question]:
+    def request(self, question: Question, sampler: Sampler, constraint: Constraint | None = None) -> Request[Question]:
         """The row of a question, for the engine."""
         mask_id, after = self.denoiser.mask_id, self.denoiser.frame[1]
         answer = [mask_id] * question.length
@@ -103,7 +107,7 @@ class DiffusionModel(EvaluatedModel):
         tokens = torch.tensor([[*question.prompt_ids, *answer, *after]])
         # what Canvas.infill makes of the same ids, which are known to be a prompt's and need no check one by one
         canvas = Canvas(tokens, torch.ones_like(tokens, dtype=torch.bool), mask_id, start=len(question.prompt_ids))
-        return Request(canvas, sampler, question.seed, key=question)
+        return Request(canvas, sampler, question.seed, constraint, key=question)
 
     def _answer(
         self, question: Question, result: Result[Question], found: FinishedRow, entry: SamplerEntry, observe: bool

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ....core.constraint import Constraint
 from ....core.errors import UncodeError
 from ....core.trace.trace import Trace
 from ....engine import Result
@@ -72,7 +73,8 @@ class PreparedSampler:
     sampler: Any
     """Whatever the model's `answers` takes."""
     definition: Mapping[str, Any]
-    """The sampler as data."""
+    """The sampler as data, with its constraint."""
+    constraint: Constraint | None = None
 
 
 class EvaluatedModel(ABC):

@@ -46,6 +46,7 @@ class Family(Task[E]):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         cls.source = DataSource(f"{cls.name}.jsonl")
+        cls.format = TASKS[cls.benchmark].format
         rate = TASKS[cls.benchmark].settings.rate
         block_length = -(-cls.length // BLOCKS)
         cls.settings = TaskSettings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
