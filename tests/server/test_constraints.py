@@ -149,6 +149,16 @@ def test_what_is_refused(server: Running, said: dict[str, Any], param: str, code
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
 
 
+def test_a_text_before_a_suffix_continues_its_prompt(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some tokenizers drop the space of the first token of all, and that is none."""
+    compiler, asked = server.service.constraints, list[bool]()
+    vocabulary = compiler._vocabulary
+    monkeypatch.setattr(compiler, "_vocabulary", lambda continues: (asked.append(continues), vocabulary(continues))[1])
+    for said in ({}, {"suffix": "\n"}, {"prompt": "", "suffix": "\n"}):
+        assert server.post(TEXT, **{"prompt": STORY, "constraint": {"regex": "a{4}"}} | said).status_code == 200
+    assert asked == [False, True], "the last is kept from the first"
+
+
 def test_the_documents_show_the_fields(server: Running) -> None:
     schemas = server.get("/openapi.json").json()["components"]["schemas"]
     assert {"regex", "choices", "json_schema"} == set(schemas["ConstraintWords"]["properties"])

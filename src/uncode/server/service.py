@@ -94,12 +94,13 @@ class Service:
             raise ApiError(400, "a prompt with gaps takes no constraint: leave it out.", param=param)
         ban = self._sampler(self._choice(body, prompts)).propose.ban
         spans = {stop - start for prompt in prompts for start, stop in prompt.prompt.gaps}
+        continues = any(prompt.context for prompt in prompts)  # a suffix belongs to one prompt
         task = asyncio.current_task()
         assert task is not None
         self._compiling.add(task)
         try:
             async with asyncio.timeout(self.settings.limits.seconds):
-                return await self.constraints.compiled(source, ban, spans)
+                return await self.constraints.compiled(source, ban, continues, spans)
         except UncodeError as error:
             raise ApiError(400, str(error), param=param, code="invalid_constraint") from None
         except TimeoutError:

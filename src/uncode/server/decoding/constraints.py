@@ -15,7 +15,7 @@ import numpy as np
 
 from ...constraints.completions import Automaton
 from ...constraints.token_dfa import TokenDfa
-from ...constraints.vocabulary import vocabulary_of
+from ...constraints.vocabulary import Vocabulary, vocabulary_of
 from ...constraints.worker import answered, command, question
 from ...core.constraint import Constraint
 from ...core.denoiser import Denoiser, Facts
@@ -51,12 +51,14 @@ class Constraints:
         self._kept = dict[str, Compiled]()
         """The one that was used last is the last."""
 
-    async def compiled(self, source: Mapping[str, Any], ban: tuple[int | str, ...], spans: set[int]) -> Compiled:
-        """The constraint made of `source`, for a sampler that bans these tokens and rows with so many masks. Where the
-        client leaves, the process that compiles ends."""
+    async def compiled(
+        self, source: Mapping[str, Any], ban: tuple[int | str, ...], continues: bool, spans: set[int]
+    ) -> Compiled:
+        """The constraint made of `source`, for a sampler that bans these tokens and rows with so many masks, whose
+        answers continue a text or do not. Where the client leaves, the process that compiles ends."""
         banned = self._facts.resolve(ban)
-        key = self._key(source, banned)
-        found = self._kept.pop(key, None) or await self._compiled_once(key, source, banned)
+        key = self._key(source, banned, continues)
+        found = self._kept.pop(key, None) or await self._compiled_once(key, source, banned, continues)
         self._kept[key] = found
         self._forget()
         await asyncio.to_thread(self._check, found.automaton, spans)
@@ -68,7 +70,9 @@ class Constraints:
         while len(self._kept) > self._limits.constraints or (left < 0 and self._kept):
             left += self._kept.pop(next(iter(self._kept))).automaton.size
 
-    async def _compiled_once(self, key: str, source: Mapping[str, Any], banned: tuple[int, ...]) -> Compiled:
+    async def _compiled_once(
+        self, key: str, source: Mapping[str, Any], banned: tuple[int, ...], continues: bool
+    ) -> Compiled:
         """A constraint that is not kept. The requests that want it wait for the first of them."""
         lock = self._waited_for.get(key)
         if lock is None:
@@ -79,12 +83,12 @@ class Constraints:
         async with lock:
             if key not in self._kept:
                 async with self._slots:
-                    self._kept[key] = await self._compile(source, banned)
+                    self._kept[key] = await self._compile(source, banned, continues)
             return self._kept[key]
 
-    def _key(self, source: Mapping[str, Any], banned: tuple[int, ...]) -> str:
+    def _key(self, source: Mapping[str, Any], banned: tuple[int, ...], continues: bool) -> str:
         try:
-            words = json.dumps([source, banned], allow_nan=False)
+            words = json.dumps([source, banned, continues], allow_nan=False)
         except ValueError:
             raise UncodeError("a JSON schema has neither NaN nor Infinity: write a number.") from None
         except RecursionError:
@@ -93,8 +97,8 @@ class Constraints:
         require(len(words) <= most, f"the constraint has more than {most:,} characters of JSON: write a shorter one.")
         return hashlib.sha256(words.encode()).hexdigest()
 
-    async def _compile(self, source: Mapping[str, Any], banned: tuple[int, ...]) -> Compiled:
-        vocabulary = await asyncio.to_thread(vocabulary_of, self._facts)
+    async def _compile(self, source: Mapping[str, Any], banned: tuple[int, ...], continues: bool) -> Compiled:
+        vocabulary = await asyncio.to_thread(self._vocabulary, continues)
         answer = await self._run(await asyncio.to_thread(question, source, vocabulary))
         dfa = await asyncio.to_thread(answered, answer, vocabulary)
         if dfa is None:
@@ -104,6 +108,10 @@ class Constraints:
                 "or bound texts more tightly."
             )
         return Compiled(source, await asyncio.to_thread(self._automaton, dfa, banned))
+
+    def _vocabulary(self, continues: bool) -> Vocabulary:
+        found = vocabulary_of(self._facts)
+        return found.continued if continues else found
 
     def _automaton(self, dfa: TokenDfa, banned: tuple[int, ...]) -> Automaton:
         return Automaton(dfa, self._facts.mask_id, banned, self._facts.device)
