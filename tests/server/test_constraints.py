@@ -6,8 +6,11 @@ import asyncio
 import json
 import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +18,13 @@ import openai
 import pytest
 
 import uncode
-from tests.server.running import STORY, TINY, QuickModel, Running, running
-from uncode.constraints.compiled import expression_from
+from tests.server.running import SETTINGS, STORY, TINY, QuickModel, Running, running
+from uncode.constraints.compiled import cached, expression_from, keep
 from uncode.constraints.constraint import TextConstraint
 from uncode.constraints.vocabulary import Vocabulary
 from uncode.constraints.worker import answered
 from uncode.core.denoiser import Facts
+from uncode.util.fetch import cache_folder
 
 TEXT, CHAT, RESPONSES, FIM = "/v1/completions", "/v1/chat/completions", "/v1/responses", "/v1/fim/completions"
 SCHEMA: dict[str, Any] = {
@@ -119,6 +123,8 @@ REFUSED: list[tuple[dict[str, Any], str, str | None, str]] = [
     ({"constraint": {"choices": []}}, "constraint.choices", None, "is empty"),
     ({"structured_outputs": {"grammar": "s ::= a"}}, "structured_outputs.grammar", "unsupported", "grammars are not"),
     ({"structured_outputs": {"json": "[1]"}}, "structured_outputs", "invalid_constraint", "a JSON schema is an object"),
+    ({"structured_outputs": {"json": '{"const": NaN}'}}, "structured_outputs", "invalid_constraint", "neither NaN nor"),
+    ({"constraint": 5}, "constraint", None, "input should be an object, not 5."),
     ({"structured_outputs": {"json": "no"}}, "structured_outputs", None, "is no JSON schema"),
     ({"structured_outputs": {}}, "structured_outputs", None, "one of json, regex, choice and json_object"),
     ({"response_format": {"type": "json_schema"}}, "response_format", None, "json_schema goes with the type"),
@@ -141,6 +147,16 @@ def test_what_is_refused(server: Running, said: dict[str, Any], param: str, code
     error = answer.json()["error"]
     assert answer.status_code == 400 and sentence in error["message"], error
     assert (error["type"], error["param"], error["code"]) == ("invalid_request_error", param, code)
+
+
+def test_a_text_before_a_suffix_continues_its_prompt(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some tokenizers drop the space of the first token of all, and that is none."""
+    compiler, asked = server.service.constraints, list[bool]()
+    vocabulary = compiler._vocabulary
+    monkeypatch.setattr(compiler, "_vocabulary", lambda continues: (asked.append(continues), vocabulary(continues))[1])
+    for said in ({}, {"suffix": "\n"}, {"prompt": "", "suffix": "\n"}):
+        assert server.post(TEXT, **{"prompt": STORY, "constraint": {"regex": "a{4}"}} | said).status_code == 200
+    assert asked == [False, True], "the last is kept from the first"
 
 
 def test_the_documents_show_the_fields(server: Running) -> None:
@@ -184,9 +200,34 @@ def test_a_client_that_leaves_ends_compiling(monkeypatch: pytest.MonkeyPatch) ->
             with server.connect() as client:
                 client.sendall(f"{head}content-length: {len(body)}\r\n\r\n".encode() + body)
                 server.wait(lambda: len(children()) > len(before))
+                (child,) = set(children()) - set(before)
+                server.wait(lambda: os.getsid(child) == child)  # a Ctrl-C for the server does not reach it
             server.wait(lambda: len(children()) == len(before))
         assert server.post(TEXT, prompt=STORY, constraint={"regex": NUMBER}).status_code == 200
         assert len(compiler._kept) == 1
+
+
+def test_a_server_that_stops_ends_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the grace, with the error that unfinished rows get."""
+    before = children()
+    monkeypatch.setattr("uncode.server.decoding.constraints.command", lambda *_: (["sleep", "60"], dict(os.environ)))
+    with ThreadPoolExecutor(1) as pool:
+        with running(settings=replace(SETTINGS, grace_seconds=0.2)) as server:
+            asked = pool.submit(server.post, TEXT, prompt=STORY, constraint="json")
+            server.wait(lambda: len(children()) > len(before))
+        answer = asked.result()
+    assert answer.status_code == 503 and answer.json()["error"]["code"] == "shutting_down"
+    assert len(children()) == len(before)
+
+
+def test_an_automaton_and_those_that_are_kept_are_bounded_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    with running(constraint_kept_bytes=0) as server:
+        for expression in "ab":
+            assert server.post(TEXT, prompt=STORY, constraint={"regex": expression}).status_code == 200
+            assert not server.service.constraints._kept
+        monkeypatch.setattr("uncode.constraints.completions.MAX_LABELS", 1)
+        error = server.post(TEXT, prompt=STORY, constraint={"regex": "c"}).json()["error"]
+        assert "pairs of states" in error["message"] and error["code"] == "invalid_constraint"
 
 
 def test_constraints_that_are_kept_and_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,6 +257,25 @@ def test_an_answer_that_is_no_automaton_is_not_read() -> None:
     assert Vocabulary.read(vocabulary.content).fingerprint == vocabulary.fingerprint
     for answer in (b"", b"\x00\n", b'{"keep": "../../x"}\n', b'{"keep": ""}\nPK', b"Traceback"):
         assert answered(answer, vocabulary) is None
+
+
+def test_where_there_are_no_limits_and_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server without constraints starts on Windows, and a user without a home folder has no files."""
+    code = "import sys; sys.modules['resource'] = None; import uncode.constraints.worker"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+    def home() -> Path:
+        raise RuntimeError("no home")
+
+    for name in ("UNCODE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(Path, "home", home)
+    with pytest.raises(uncode.UncodeError, match="set UNCODE_CACHE"):
+        cache_folder()
+    monkeypatch.setattr("uncode.constraints.compiled.LARGE", 0)
+    name, found = cached("a", Vocabulary.of(Facts.of(QuickModel())))
+    assert name and found is None
+    keep(name, b"")
 
 
 # -- the official client ---------------------------------------------------------------------------

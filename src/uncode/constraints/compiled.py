@@ -70,7 +70,7 @@ def cached(expression: str, vocabulary: Vocabulary) -> tuple[str, TokenDfa | Non
     name = hashlib.sha256(f"{VERSION}\n{vocabulary.fingerprint}\n{expression}".encode()).hexdigest()[:32]
     try:
         return name, read(_file(name).read_bytes(), vocabulary.size)
-    except OSError:
+    except (OSError, UncodeError):
         return name, None
 
 
@@ -110,8 +110,8 @@ def content_of(found: TokenDfa) -> bytes:
 
 def keep(name: str, content: bytes) -> None:
     """Keep an automaton for other processes. Where that cannot be, nothing is lost but time."""
-    file = _file(name)
     with suppress(OSError, UncodeError):
+        file = _file(name)
         file.parent.mkdir(parents=True, exist_ok=True)
         write_whole(file, content)
         files = sorted(file.parent.glob("*.npz"), key=lambda one: one.stat().st_mtime)

@@ -17,12 +17,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..core import constraint
+from ..core.errors import require
 from ..core.support.arrays import Ints
 from .byte_dfa import rows_alike
 from .token_dfa import TokenDfa
 
 MAX_REMEMBERED = 1 << 26
 """Bytes of sets and flags that an automaton remembers; it then forgets all and begins again."""
+MAX_LABELS = 1 << 27
+"""Bytes of the labels of all pairs of states, before those that are alike are merged. Schemas take a few percent."""
 ENTRY_BYTES = 256
 """About what a dictionary and its key take for each of them."""
 FEW = 8
@@ -56,8 +59,13 @@ class Automaton(constraint.Automaton):
         used = np.flatnonzero(self._is_used)
         table = self._table[used].T.astype(np.int64)
         pairs, edge = np.unique(np.arange(self._states)[:, None] * (self._states + 1) + table, return_inverse=True)
-        edge = edge.reshape(table.shape)
-        classes = np.zeros((len(pairs), -(-self.count // 8)), np.uint8)
+        edge, width = edge.reshape(table.shape), -(-self.count // 8)
+        require(
+            len(pairs) * width <= MAX_LABELS,
+            f"the constraint has {len(pairs):,} pairs of states and {self.count:,} classes of tokens: repeat less, or "
+            "bound texts more tightly.",
+        )
+        classes = np.zeros((len(pairs), width), np.uint8)
         for column, of_class in enumerate(used.tolist()):
             classes[edge[:, column], of_class // 8] |= 128 >> of_class % 8
         alive = pairs % (self._states + 1) < self._states
@@ -67,6 +75,11 @@ class Automaton(constraint.Automaton):
         self._labels[self._label] = classes[alive]
         self._by_source = _Index(self._source, self._states)
         self._by_target = _Index(self._target, self._states)
+
+    @property
+    def size(self) -> int:
+        """Bytes, with what it remembers."""
+        return self._size + sum(one.nbytes for one in vars(self).values() if isinstance(one, np.ndarray))
 
     @property
     def cost(self) -> int:

@@ -55,7 +55,7 @@ class Server(uvicorn.Server):
         service.is_stopping = True
         grace, began = service.settings.grace_seconds, time.monotonic()
         service.log.write("stopping", rows=service.thread.outstanding, grace_seconds=grace)
-        timer = asyncio.get_running_loop().call_later(grace, service.thread.give_up)
+        timer = asyncio.get_running_loop().call_later(grace, service.give_up)
         while service.thread.outstanding and service.thread.is_alive and not self.force_exit:
             await asyncio.sleep(POLL_SECONDS)  # the socket stays open: /ready answers 503
         left = max(grace - (time.monotonic() - began), 0)

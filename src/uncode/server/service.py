@@ -54,6 +54,7 @@ class Service:
         self.constraints = Constraints(denoiser, limits, self.log)
         self.began = int(time.time())
         self.is_stopping = False
+        self._compiling = set[asyncio.Task[Any]]()
         kinds = (str(denoiser.dtype).removeprefix("torch."), denoiser.about.get("weights"))
         self.fingerprint = "-".join(("uncode", __version__, *filter(None, kinds)))
 
@@ -93,13 +94,29 @@ class Service:
             raise ApiError(400, "a prompt with gaps takes no constraint: leave it out.", param=param)
         ban = self._sampler(self._choice(body, prompts)).propose.ban
         spans = {stop - start for prompt in prompts for start, stop in prompt.prompt.gaps}
+        continues = any(prompt.context for prompt in prompts)  # a suffix belongs to one prompt
+        task = asyncio.current_task()
+        assert task is not None
+        self._compiling.add(task)
         try:
             async with asyncio.timeout(self.settings.limits.seconds):
-                return await self.constraints.compiled(source, ban, spans)
+                return await self.constraints.compiled(source, ban, continues, spans)
         except UncodeError as error:
             raise ApiError(400, str(error), param=param, code="invalid_constraint") from None
         except TimeoutError:
             raise late(self.settings.limits.seconds) from None
+        except asyncio.CancelledError:
+            if self.thread.is_alive:
+                raise
+            raise shutting_down() from None
+        finally:
+            self._compiling.discard(task)
+
+    def give_up(self) -> None:
+        """End the engine's thread, and what is being compiled. Requests that are left get an error."""
+        self.thread.give_up()
+        for task in self._compiling:
+            task.cancel()
 
     def start(
         self,

@@ -36,6 +36,8 @@ class ServerLimits:
     constraints: int = 64
     """Compiled constraints that are kept for later requests, and constraints that may wait to be compiled: the next
     request is answered with 429."""
+    constraint_kept_bytes: int = 1 << 30
+    """Memory of those that are kept. The rows that run keep theirs beside."""
     constraint_characters: int = 262_144
     """Of a constraint as JSON."""
     constraint_step_seconds: float = 2.0

@@ -19,7 +19,10 @@ OnProgress = Callable[[int, int], None]
 def cache_folder() -> Path:
     """The folder for downloads: $UNCODE_CACHE, or `uncode` in the user's cache folder."""
     chosen = os.environ.get("UNCODE_CACHE")
-    return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uncode"
+    try:
+        return Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uncode"
+    except RuntimeError:
+        raise UncodeError("this user has no home folder for downloads: set UNCODE_CACHE to a folder.") from None
 
 
 def fetch(url: str, sha256: str, instead: str, on_progress: OnProgress | None = None) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, get_type_hints
 
@@ -87,7 +88,8 @@ def _explain(error: ValidationError, data: Json, kind: type[Body]) -> ApiError:
     place = _place(first, data)
     if first["type"] == "extra_forbidden":
         return ApiError(400, _unknown(first["loc"], place, kind), param=place, code="unknown_field")
-    reason = str(first["msg"]).removeprefix("Value error, ")
+    reason = re.sub(r"a valid dictionary( or instance of \w+)?", "an object", str(first["msg"]))
+    reason = reason.removeprefix("Value error, ")
     code = "unsupported" if UNSUPPORTED in reason else None
     most = first.get("ctx", {}).get("max_length")
     sentences = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-from asyncio.subprocess import PIPE
+from asyncio.subprocess import DEVNULL, PIPE
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 
 from ...constraints.completions import Automaton
 from ...constraints.token_dfa import TokenDfa
-from ...constraints.vocabulary import vocabulary_of
+from ...constraints.vocabulary import Vocabulary, vocabulary_of
 from ...constraints.worker import answered, command, question
 from ...core.constraint import Constraint
 from ...core.denoiser import Denoiser, Facts
@@ -51,19 +51,28 @@ class Constraints:
         self._kept = dict[str, Compiled]()
         """The one that was used last is the last."""
 
-    async def compiled(self, source: Mapping[str, Any], ban: tuple[int | str, ...], spans: set[int]) -> Compiled:
-        """The constraint made of `source`, for a sampler that bans these tokens and rows with so many masks. Where the
-        client leaves, the process that compiles ends."""
+    async def compiled(
+        self, source: Mapping[str, Any], ban: tuple[int | str, ...], continues: bool, spans: set[int]
+    ) -> Compiled:
+        """The constraint made of `source`, for a sampler that bans these tokens and rows with so many masks, whose
+        answers continue a text or do not. Where the client leaves, the process that compiles ends."""
         banned = self._facts.resolve(ban)
-        key = self._key(source, banned)
-        found = self._kept.pop(key, None) or await self._compiled_once(key, source, banned)
+        key = self._key(source, banned, continues)
+        found = self._kept.pop(key, None) or await self._compiled_once(key, source, banned, continues)
         self._kept[key] = found
-        while len(self._kept) > self._limits.constraints:
-            del self._kept[next(iter(self._kept))]
+        self._forget()
         await asyncio.to_thread(self._check, found.automaton, spans)
         return found
 
-    async def _compiled_once(self, key: str, source: Mapping[str, Any], banned: tuple[int, ...]) -> Compiled:
+    def _forget(self) -> None:
+        """Keep as many, and as much, as the limits allow."""
+        left = self._limits.constraint_kept_bytes - sum(one.automaton.size for one in self._kept.values())
+        while len(self._kept) > self._limits.constraints or (left < 0 and self._kept):
+            left += self._kept.pop(next(iter(self._kept))).automaton.size
+
+    async def _compiled_once(
+        self, key: str, source: Mapping[str, Any], banned: tuple[int, ...], continues: bool
+    ) -> Compiled:
         """A constraint that is not kept. The requests that want it wait for the first of them."""
         lock = self._waited_for.get(key)
         if lock is None:
@@ -74,20 +83,22 @@ class Constraints:
         async with lock:
             if key not in self._kept:
                 async with self._slots:
-                    self._kept[key] = await self._compile(source, banned)
+                    self._kept[key] = await self._compile(source, banned, continues)
             return self._kept[key]
 
-    def _key(self, source: Mapping[str, Any], banned: tuple[int, ...]) -> str:
+    def _key(self, source: Mapping[str, Any], banned: tuple[int, ...], continues: bool) -> str:
         try:
-            words = json.dumps([source, banned])
+            words = json.dumps([source, banned, continues], allow_nan=False)
+        except ValueError:
+            raise UncodeError("a JSON schema has neither NaN nor Infinity: write a number.") from None
         except RecursionError:
             raise UncodeError("the JSON schema is nested too deeply: nest fewer schemas.") from None
         most = self._limits.constraint_characters
         require(len(words) <= most, f"the constraint has more than {most:,} characters of JSON: write a shorter one.")
         return hashlib.sha256(words.encode()).hexdigest()
 
-    async def _compile(self, source: Mapping[str, Any], banned: tuple[int, ...]) -> Compiled:
-        vocabulary = await asyncio.to_thread(vocabulary_of, self._facts)
+    async def _compile(self, source: Mapping[str, Any], banned: tuple[int, ...], continues: bool) -> Compiled:
+        vocabulary = await asyncio.to_thread(self._vocabulary, continues)
         answer = await self._run(await asyncio.to_thread(question, source, vocabulary))
         dfa = await asyncio.to_thread(answered, answer, vocabulary)
         if dfa is None:
@@ -98,14 +109,18 @@ class Constraints:
             )
         return Compiled(source, await asyncio.to_thread(self._automaton, dfa, banned))
 
+    def _vocabulary(self, continues: bool) -> Vocabulary:
+        found = vocabulary_of(self._facts)
+        return found.continued if continues else found
+
     def _automaton(self, dfa: TokenDfa, banned: tuple[int, ...]) -> Automaton:
         return Automaton(dfa, self._facts.mask_id, banned, self._facts.device)
 
     async def _run(self, asked: bytes) -> bytes:
         """What the process answers; nothing where its time is over or a limit has ended it."""
         words, environment = command(self._limits.constraint_seconds, self._limits.constraint_bytes)
-        process = await asyncio.create_subprocess_exec(
-            *words, stdin=PIPE, stdout=PIPE, stderr=asyncio.subprocess.DEVNULL, env=environment
+        process = await asyncio.create_subprocess_exec(  # a Ctrl-C for the server is not one for it
+            *words, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment, start_new_session=True
         )
         try:
             async with asyncio.timeout(self._limits.constraint_seconds):

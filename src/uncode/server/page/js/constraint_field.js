@@ -69,10 +69,24 @@ export class ConstraintField {
     const { kind, text } = settings;
     if (kind === "regex") return { regex: text };
     if (kind === "choices") return { choices: text.split("\n").filter((line) => line !== "") };
-    try {
-      return { json_schema: JSON.parse(text) };
-    } catch {
-      throw new Error("the JSON schema is no JSON: write an object.");
-    }
+    return { json_schema: schemaOf(text) };
   }
+}
+
+/**
+ * A schema from its text.
+ * @param {string} text
+ */
+function schemaOf(text) {
+  let isExact = true;
+  /** @param {unknown} one */
+  const check = (one) => typeof one !== "number" || Math.abs(one) <= Number.MAX_SAFE_INTEGER;
+  let schema;
+  try {
+    schema = JSON.parse(text, (_, one) => ((isExact &&= check(one)), one));
+  } catch {
+    throw new Error("the JSON schema is no JSON: write an object.");
+  }
+  if (!isExact) throw new Error("the JSON schema has a number that a browser would round: send it to the API.");
+  return schema;
 }
