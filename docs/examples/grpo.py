@@ -128,7 +128,7 @@ def draw(history: list[dict[str, float]], path: Path, options: argparse.Namespac
     held_out = [(row["update"], row["held_out"]) for row in history if "held_out" in row]
     axes.plot(*zip(*held_out, strict=True), "s--", color="tab:orange", label="held-out problems")
     axes.set(xlabel="update", ylabel="share right", ylim=(0, 1))
-    axes.set_title(f"GRPO on tiny: {options.family} in {options.forwards} forwards", fontsize=10)
+    axes.set_title(f"GRPO on tiny: {options.family}, forwards of a sample: {options.forwards}", fontsize=10)
     axes.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None, "Creator": "uncode"})
 
