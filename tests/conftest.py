@@ -18,7 +18,7 @@ import pytest
 with suppress(ModuleNotFoundError):  # the tests of a GPU run where nothing but pytest can be added
     from hypothesis import settings
 
-    settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=15)
+    settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=12)
     settings.register_profile("soak", deadline=None, max_examples=1000)
     settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 

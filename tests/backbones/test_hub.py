@@ -237,6 +237,7 @@ def test_the_cache_is_used_while_the_hub_fails(hub: Hub, online: Runner, downloa
         hub.portal = False
 
 
+@pytest.mark.slow
 def test_the_cache_is_enough_without_a_hub(home: Path, downloaded: dict[str, Outcome]) -> None:
     with socket.socket() as nobody:
         nobody.bind(("127.0.0.1", 0))  # but does not listen

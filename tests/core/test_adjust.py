@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ import torch
 
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, Sampler, UncodeError, decode, presets, steps
+from uncode.core.noise import PhiloxNoise
 from uncode.core.pieces.propose import Adjust, Sample
 from uncode.samplers.preset import with_shared
 
@@ -73,6 +76,19 @@ def test_rows_of_any_values_are_one_lane(draft_steps: int) -> None:
         assert trace.rows[at].equal(alone.rows[0])
         torch.testing.assert_close(trace.logp[at, :length], alone.logp[0], atol=1e-6, rtol=0)
     assert not trace.rows[0].equal(decode(model, Canvas.after_prompt([[1, 2]], 9, MASK), each[1], 4).rows[0])
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_a_penalty_does_not_round_the_row_beside(temperature: float) -> None:
+    """It makes the lane's logits float32: a drawn ranking is the same whether they are or are of half precision."""
+    half = ToyDenoiser(3).network(torch.tensor([[1, 2, MASK, MASK]])).bfloat16()
+    view = next(steps(ToyDenoiser(3), Canvas.after_prompt([[1]], length=4, mask_id=MASK), "confidence"))
+    noise = PhiloxNoise(torch.tensor([[3]]), torch.tensor([[0]]))
+    seen: Any = SimpleNamespace(noise=noise, offsets=view.offsets)
+    propose = Sample((), temperature, ranking="drawn")
+    (token, believed), (same, wide) = propose(half, seen), propose(half.float(), seen)
+    assert believed.dtype == torch.float32 and believed.equal(wide)
+    assert torch.equal(token, same)  # type: ignore[arg-type]
 
 
 def test_min_p_cuts_the_draw() -> None:

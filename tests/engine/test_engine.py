@@ -616,5 +616,12 @@ def test_alternatives_are_those_of_a_row_alone() -> None:
             assert [likely[0][1] for likely in row.alternatives] == pytest.approx(trace.logp[0].tolist(), abs=1e-6)
         alone = next(iter(Engine(model).run([request(at, wanted)])))
         assert alone.row is not None and alone.row.alternatives == row.alternatives
+    equal = torch.tensor([2.0, 1.0, 2.0, 1.0] * 300)  # of equal ones the lowest ids, however many a row beside wants
+    tied = FunctionDenoiser(lambda tokens: equal.expand(*tokens.shape, -1).clone(), mask_id=1, vocab_size=1200)
+    canvas = Canvas.after_prompt([[3]], 2, 1)
+    rows = [Request(canvas, plain, key=wanted, alternatives=wanted) for wanted in (1, 5, 603)]
+    for one in Engine(tied).run(rows):
+        ids = [*range(0, 1200, 2), 3, 5, 7][: one.request.alternatives]
+        assert one.row is not None and [[token for token, _ in likely] for likely in one.row.alternatives] == [ids] * 2
     with pytest.raises(UncodeError, match="alternatives must be a whole number"):
         Request(Canvas.after_prompt([[1]], 3, MASK), plain, alternatives=-1)

@@ -89,6 +89,7 @@ def test_every_preset_takes_part() -> None:
 
 
 @pytest.mark.usefixtures("short")
+@pytest.mark.slow
 def test_a_family_is_run_once_and_the_same_in_any_batch(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -96,6 +96,7 @@ def test_what_cannot_be_read_is_one_sentence(cluster: Any, tmp_path: Path) -> No
         counted(tmp_path / "t.safetensors", Path("-"), ray="auto")
 
 
+@pytest.mark.slow
 def test_a_fault_on_a_worker_is_one_sentence_and_what_was_counted_stays(
     cluster: Any, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

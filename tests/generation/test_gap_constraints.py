@@ -48,6 +48,8 @@ def test_gaps_by_hand() -> None:
     form = r"add 3 4 5 first 3 \+ 4 = ([0-9]+) , then (.*) = (.*)"
     every = re.fullmatch(form, generate(toy, text, constraint=number))
     assert every and all(re.fullmatch("[0-9]+", one) for one in every.groups())
+    for same in ("^[0-9]+$", r"\A(?:^[0-9]+)\Z", "(?x) ^[0-9]+$ # digits"):  # a space stands before the second gap
+        assert generate(toy, text, constraint=constraint(regex=same)) == every[0]
     each = [None, constraint(choices=["5 + 7"]), None]
     assert ", then 5 + 7 = " in generate(toy, text, constraint=each)
     first, second = generate(toy, [text, text], constraint=[each, number])

@@ -335,6 +335,7 @@ def test_a_stream_says_once_what_makes_it_again(server: Running) -> None:
         ({"presence_penalty": 2.5}, "presence_penalty of the sampler 'uncode' must be from -2 to 2, not 2.5."),
         ({"repetition_penalty": 0}, "repetition_penalty of the sampler 'uncode' must be above 0, not 0"),
         ({"min_p": 1.5}, "min_p of the sampler 'uncode' must be from 0 to 1, not 1.5."),
+        ({"min_p": -0.5}, "min_p is wrong: "),
         ({"logit_bias": {"05": 1}}, "send at most 1024 token ids, each with a number from -100 to 100, not {'05': 1}."),
         ({"logit_bias": {"5": 101}}, "each with a number from -100 to 100, not {'5': 101}."),
         ({"logit_bias": [5]}, "logit_bias is wrong: send at most 1024 token ids"),

@@ -147,6 +147,7 @@ def check_nothing_leaks(found: list[Footprint]) -> None:
     assert len({one.files for one in found}) == 1, found
 
 
+@pytest.mark.slow
 def test_nothing_is_left_behind() -> None:
     with running(QuickModel()) as server:
         check_nothing_leaks(soak(server.port, partial(measure, server), rounds=3, requests=len(KINDS))[1:])

@@ -344,6 +344,7 @@ def test_everything_is_reached_by_tab(tab: Open) -> None:
     } <= seen
 
 
+@pytest.mark.slow
 def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
     """A cell's output: the viewer where frames are allowed, else the static tokens."""
     model = uncode.load("toy")
@@ -462,6 +463,7 @@ def many(problems: int) -> list[Trajectory]:
     return found
 
 
+@pytest.mark.slow
 def test_a_list_of_many_problems(tab: Open) -> None:
     shown = tab(*many(30))
     page, names = shown.page, ".gallery-list li strong"
@@ -487,6 +489,7 @@ def test_a_list_of_many_problems(tab: Open) -> None:
     assert shown.violations() == []
 
 
+@pytest.mark.slow
 def test_of_many_samplers_few_are_shown(tab: Open) -> None:
     row = one().row
     names = ["uniform", "confidence", "entropy", "margin", "eb", "uncode 0.1"]

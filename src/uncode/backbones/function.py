@@ -28,7 +28,8 @@ class FunctionDenoiser(Denoiser):
     model trained from left to right (Dream).
 
     The function's result is never changed in place, so it may return the same tensor again and again. It is called once
-    a step; on a GPU, for a single row with a stop rule, once more than that where the rule ends it.
+    a step; on a GPU once more where a forward that was launched early is discarded: a stop rule has ended the only
+    row, or a constraint has refused what a step wrote.
     """
 
     @checks_arguments()

@@ -17,6 +17,7 @@ from ..core.errors import UncodeError, require, shown
 from ..core.support.arguments import checks_arguments
 from .compiled import byte_dfa, compiled, expression_from
 from .completions import Automaton
+from .expression import LEAD
 from .json_schema import ANY_JSON_DEPTH
 from .vocabulary import Vocabulary, vocabulary_of
 
@@ -75,8 +76,8 @@ class TextConstraint(core.Constraint):
 
     def in_gap(self, begins: bool, after_space: bool) -> TextConstraint:
         flags = found[0] if (found := re.match(r"(?:\(\?[asux]+\))+", self.expression)) else ""
-        rest = self.expression.removeprefix(flags)
-        expression = f"{flags}[ ](?:{rest})" if after_space else self.expression
+        rest = self.expression.removeprefix(flags) + "\n" * ("x" in flags)  # it may end in a comment
+        expression = f"{flags}(?P<{LEAD}>[ ])(?:{rest})" if after_space else self.expression
         return TextConstraint(expression, self.source, continues=not begins)
 
 

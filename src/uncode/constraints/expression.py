@@ -29,6 +29,8 @@ _REFUSED = {
 }
 
 
+LEAD = "_lead"
+"""The name of a group that stands before the text that an expression is about: anchors may follow it."""
 _ENDS_OF_LINES, _NO_BREAK_SPACE = [(0x2028, 0x2029)], [(0xFEFF, 0xFEFF)]
 """What ECMAScript, and not Python, takes for an end of a line and for a space."""
 
@@ -74,7 +76,7 @@ def parse(pattern: str) -> tuple[Nfa, int, int]:
         raise UncodeError(f"the regular expression {shown(pattern)} cannot be read: {error}.") from None
     except RecursionError:
         raise UncodeError("the regular expression is nested too deeply: nest fewer groups.") from None
-    builder = _Builder(pattern)
+    builder = _Builder(pattern, tree.state.groupdict.get(LEAD))
     start = builder.nfa.state()
     try:
         end = builder.sequence(list(tree), start, tree.state.flags, True, True)
@@ -86,17 +88,20 @@ def parse(pattern: str) -> tuple[Nfa, int, int]:
 class _Builder:
     """Thompson's construction, over the tree of the standard library's parser."""
 
-    def __init__(self, pattern: str) -> None:
-        self.nfa, self._pattern = Nfa(), pattern
+    def __init__(self, pattern: str, lead: int | None) -> None:
+        self.nfa, self._pattern, self._lead = Nfa(), pattern, lead
 
     def sequence(self, items: Sequence[Any], start: int, flags: int, first: bool, last: bool) -> int:
         """Items one after the other. `first` and `last` say whether the text begins or ends with them."""
         self._check_flags(flags)
         for at, (kind, value) in enumerate(items):
-            is_first = first and all(_is_anchor(one) for one in items[:at])
+            is_first = first and all(_is_anchor(one) or self._is_lead(one) for one in items[:at])
             is_last = last and all(_is_anchor(one) for one in items[at + 1 :])
             start = self._item(str(kind), value, start, flags, is_first, is_last)
         return start
+
+    def _is_lead(self, item: Any) -> bool:
+        return str(item[0]) == "SUBPATTERN" and item[1][0] is not None and item[1][0] == self._lead
 
     def _check_flags(self, flags: int) -> None:
         for flag, name in ((re.IGNORECASE, "(?i)"), (re.MULTILINE, "(?m)"), (re.LOCALE, "(?L)")):

@@ -83,11 +83,10 @@ class _GapsAutomaton(Automaton):
     def __init__(self, automata: Sequence[Automaton | None], spans: Sequence[Span]) -> None:
         self.automata, self.spans = automata, spans
         different = list({id(one): one for one in automata if one is not None}.values())
-        dtype = different[0].classes.dtype
-        classes, self._own = torch.zeros_like(different[0].classes, dtype=torch.long), dict[int, NDArray[np.int64]]()
+        classes, self._own = torch.zeros_like(different[0].classes).long(), dict[int, NDArray[np.int64]]()
         for one in different:
             classes = torch.unique(classes * one.count + one.classes, return_inverse=True)[1]
-        self.classes, self.count = classes.to(dtype), int(classes.max()) + 1
+        self.classes, self.count = classes.int(), int(classes.max()) + 1
         for one in different:
             own = classes.new_zeros(self.count).index_put_((classes,), one.classes.long())
             self._own[id(one)] = own.cpu().numpy()

@@ -211,6 +211,7 @@ def test_text_with_gaps(tab: Open, tiny: Running) -> None:
     assert shown.page.locator("textarea").input_value() == "The eggs cost 6 * 3 = coins. <mask:3> is text."
 
 
+@pytest.mark.slow
 def test_a_chat_model_gets_a_message(tab: Open) -> None:
     model = QuickModel()
     model.tokenizer = copy.copy(model.tokenizer)
@@ -301,6 +302,7 @@ def test_an_error_is_one_sentence(tab: Open, quick: Running) -> None:
     shown.page.locator(".problem", has_text="The server cannot be reached: check that it runs.").wait_for()
 
 
+@pytest.mark.slow
 def test_the_text_before_the_first_gap_is_on_the_canvas(tab: Open, quick: Running) -> None:
     shown = tab(quick)
     set_prompt(shown, "Ada <b>has</b>\nnow \u202e coins.")
@@ -315,6 +317,7 @@ def test_the_text_before_the_first_gap_is_on_the_canvas(tab: Open, quick: Runnin
     assert shown.count(".canvas .lead") == 0, "an answer begins after the prompt"
 
 
+@pytest.mark.slow
 def test_a_refused_decode_leaves_no_result(tab: Open, quick: Running) -> None:
     """Beside another prompt the old result would be taken for its answer."""
     shown = tab(quick, errors=1)
@@ -501,7 +504,14 @@ def test_the_key_stays_in_memory(tab: Open) -> None:
         assert all(KEY not in url for url in shown.requests)
 
 
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 1280), ("dark", 390)])
+@pytest.mark.parametrize(
+    ("scheme", "width"),
+    [
+        pytest.param("light", 1280, marks=pytest.mark.slow),
+        pytest.param("dark", 1280, marks=pytest.mark.slow),
+        ("dark", 390),
+    ],
+)
 def test_accessible_in_both_themes_and_on_a_phone(tab: Open, quick: Running, scheme: str, width: int) -> None:
     shown = tab(quick, scheme=scheme, width=width)
     if (scheme, width) == ("light", 1280):

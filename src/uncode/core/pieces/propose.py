@@ -48,6 +48,7 @@ class Proposal(Piece):
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         """The same for logits `[B, W, V]` without the banned tokens. Never write into `logits`: copy them.
 
+        Compute in float32 or wider: logits of half precision are float32 where a row of the batch adjusts them.
         The first result is a token id per position `[B, W]`, a :class:`Draw`, or None for the most likely token.
         """
         raise NotImplementedError
@@ -125,14 +126,15 @@ class Sample(Proposal):
         return self.temperature > 0
 
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
+        wide = torch.promote_types(logits.dtype, torch.float32)
         if self.temperature == 0:
             cut = self._cut(logits.double())
-            return cut.max(-1).indices, cut.to(logits.dtype) if self.ranking == "drawn" else logits
+            return cut.max(-1).indices, cut.to(wide) if self.ranking == "drawn" else logits
         if not self._cuts and self.ranking == "clean":
             return Draw(self.temperature, view.noise, view.offsets), logits
         tempered = self._cut(logits.double() / self.temperature)
         drawn = Draw(1.0, view.noise, view.offsets)(tempered)
-        return drawn, tempered.to(logits.dtype) if self.ranking == "drawn" else logits
+        return drawn, tempered.to(wide) if self.ranking == "drawn" else logits
 
     def drawn_logp(self, logits: Tensor, belief: Belief) -> Tensor:
         require(not self._cuts or self.ranking == "drawn", "the log probability of a cut draw needs ranking='drawn'.")

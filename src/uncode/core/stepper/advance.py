@@ -236,8 +236,15 @@ def _believe(state: State, logits: Tensor, view: View) -> list[_Part]:
 
 
 def _most_probable(logits: Tensor, belief: Belief, count: int) -> Tensor:
-    """Of each position: the most probable tokens, each followed by its log probability, `[b, W, 2n]`."""
+    """Of each position: the most probable tokens, each followed by its log probability, `[b, W, 2n]`. Of equal ones the
+    lowest ids come first, however many are asked for: `topk` takes any."""
     values, tokens = logits.topk(count, -1)
+    least, ids = values[..., -1:], torch.arange(logits.shape[-1], dtype=torch.int32, device=logits.device)
+    equal = torch.where(logits == least, ids, len(ids) - 1).topk(count, -1, largest=False).values.long()
+    place = torch.arange(count, device=logits.device) - (values > least).sum(-1, keepdim=True)
+    tokens = torch.where(place < 0, tokens, equal.gather(-1, place.clamp(min=0))).sort(-1).values
+    values, order = logits.gather(-1, tokens).sort(dim=-1, descending=True, stable=True)
+    tokens = tokens.gather(-1, order)
     logp = (values.double() - values[..., :1].double()) - belief.log_sumexp[..., None].double()
     return torch.stack([tokens.double(), logp], -1).flatten(-2)
 

@@ -33,7 +33,7 @@ def _bar(
     held = inside & (own >= 0)
     of_class = tl.load(classes + table * vocab + token, mask=held, other=0)
     for at in tl.static_range(COLUMNS):
-        column = tl.program_id(1) * COLUMNS + at
+        column = tl.program_id(1).to(tl.int64) * COLUMNS + at
         here = inside & (column < width)
         x = tl.load(logits + row * stride_row + column * stride_column + token, mask=here, other=0.0).to(tl.float32)
         flag = tl.load(flags + (own * width + column) * count + of_class, mask=held & here, other=1)

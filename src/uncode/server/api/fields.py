@@ -170,7 +170,9 @@ class DecodeFields(SamplerFields):
     step_map: StrictBool = Field(
         False, description="Add the tokens of each choice, and which of its forwards committed each of them."
     )
-    min_p: Annotated[float | None, AfterValidator(_of_all)] = Field(None, description=OPTIONS["min_p"].meaning)
+    min_p: Annotated[float | None, Field(ge=0), AfterValidator(_of_all)] = Field(
+        None, description=OPTIONS["min_p"].meaning
+    )
     logit_bias: Annotated[dict[str, float] | None, BeforeValidator(_read_bias)] = Field(
         None, description=f"Added to the logits of these token ids, from -100 to 100; at most {MAX_BIASES}."
     )
