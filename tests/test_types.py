@@ -19,6 +19,7 @@ uncode.presets.uncode(rte=0.5)
 """
 
 
+@pytest.mark.slow
 def test_the_examples_of_the_docs_are_well_typed(tmp_path: Path) -> None:
     """The blocks of a page are one program, as they are when they run. One page is wrong, to see that it is read."""
     for page in PAGES:

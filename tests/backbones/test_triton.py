@@ -25,6 +25,7 @@ from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 
+@pytest.mark.slow
 def test_every_kernel_computes_what_the_plain_code_does() -> None:
     pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     done = subprocess.run(

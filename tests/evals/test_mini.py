@@ -130,7 +130,7 @@ def test_a_draw_of_ones_own_has_other_problems_than_the_published_ones(folder: P
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # with threads, which here only wait
-@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("start", [pytest.param(kind, marks=pytest.mark.slow) for kind in ("fork", "spawn")])
 def test_a_quick_run_in_two_processes(
     start: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,6 +57,7 @@ def texts(first: int = 240) -> list[str]:
     return [text for n in range(8) for text in documents(30, seed=n)][:first]
 
 
+@pytest.mark.slow
 def test_a_cluster_counts_the_same(cluster: Any, files: list[Path], tmp_path: Path) -> None:
     seen: list[CountProgress] = []
     done = counted(tmp_path / "t.safetensors", *files, ray="auto", on_progress=seen.append)

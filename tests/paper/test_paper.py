@@ -129,6 +129,7 @@ def arrays_by_text(arrays: Arrays) -> dict[str, object]:
     return {one.text: one for one in reversed(arrays["anchors"].groups.values())}  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_figures_of_sweeps_from_any_traces(runs: dict[bool, tuple[RunFolder, Arrays]], tmp_path: Path) -> None:
     """What a figure compares must be there; the error names it. The report above draws all of them."""
     folder = runs[True][0].path

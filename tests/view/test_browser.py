@@ -179,6 +179,7 @@ def test_two_traces_run_in_step(tab: Open) -> None:
     assert shown.count(".entropy .line") == 2 and "M" in (shown.page.locator(".ticks").get_attribute("d") or "")
 
 
+@pytest.mark.slow
 def test_erased_given_and_drafted_tokens(tab: Open) -> None:
     remasked = row_of(uncode.presets.remdm())
     step = next(step for step, _, token in remasked["events"] if token < 0)

@@ -389,6 +389,7 @@ def test_a_constraint_holds_and_what_it_fixes_is_grey(tab: Open, tiny: Running) 
         assert other.page.get_by_label("constraint", exact=True).is_hidden()
 
 
+@pytest.mark.slow
 def test_a_reload_and_a_link_keep_the_settings(tab: Open, quick: Running) -> None:
     shown = tab(quick)
     assert shown.page.url == f"{quick.address}/", "an untouched page has no settings in its address"
