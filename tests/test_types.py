@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.test_docs import BLOCK, PAGES
 
 ROOT = Path(__file__).parents[1]
